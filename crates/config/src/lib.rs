@@ -1,0 +1,1 @@
+//! The one configuration: YAML, environment and flags, parsed into valid types.

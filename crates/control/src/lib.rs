@@ -1,0 +1,1 @@
+//! The admin plane: metrics, health, changes of the fleet.

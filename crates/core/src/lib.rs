@@ -1,0 +1,1 @@
+//! Routing decisions as pure functions.

@@ -1,0 +1,1 @@
+//! The engine model behind HTTP, in wall-clock time.

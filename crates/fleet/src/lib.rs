@@ -1,0 +1,1 @@
+//! Live truth about instances: topology, discovery, probes, health.

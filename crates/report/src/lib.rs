@@ -1,0 +1,1 @@
+//! Percentiles, aligned tables, JSON.

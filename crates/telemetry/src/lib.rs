@@ -1,0 +1,1 @@
+//! Every metric name, the instruments and the access log.

@@ -1,0 +1,1 @@
+//! Bytes to types and back: OpenAI's APIs, server-sent events, errors.

@@ -1,0 +1,1 @@
+//! What clients send: synthetic workloads and prompts.
