@@ -1,1 +1,30 @@
-//! Routing decisions as pure functions.
+//! Routing decisions as pure functions: given a request's key, the state of a variant, the time and random numbers,
+//! which instance serves it and why.
+//!
+//! Nothing here reads a clock, does I/O, or keeps global randomness, so that the proxy and the simulator run the very
+//! same code. Nothing here sees text either: prompts arrive as bytes to hash and leave as a [`PrefixKey`].
+
+mod budget;
+mod decision;
+mod eligibility;
+mod evidence;
+mod instance;
+mod key;
+mod placement;
+mod strategy;
+mod time;
+mod variant;
+
+pub use budget::RetryBudget;
+pub use decision::{Arm, Choice, Decision, Reason, Refusal, SpillCause};
+pub use eligibility::{ModelHash, Models};
+pub use evidence::{Availability, Evidence};
+pub use instance::{Generation, InstanceId, InstanceSpec, Slot, Weight, WeightError};
+pub use key::{HashSeed, KeyScope, PrefixDigest, PrefixHasher, PrefixKey, prefix_key};
+pub use placement::InstanceHash;
+pub use strategy::{
+    ConcurrencyThreshold, OutOfRange, PrefixAware, PrefixLength, Rollout, Routing, SpillRule, Strategy, StrategyName,
+    UnknownStrategy,
+};
+pub use time::Time;
+pub use variant::{InstanceView, OrderEntry, RouteRequest, VariantState};

@@ -1,0 +1,221 @@
+//! Whether an instance may be chosen, from what probes and requests tell about it.
+//!
+//! *Down* is a fact: nothing listens there, or probes fail. It is never chosen. *Ejected* is a suspicion: requests fail
+//! there while the process is alive. It is not chosen for a while, unless suspicion has fallen on more than half.
+
+use std::time::Duration;
+
+use crate::Time;
+
+/// Failed probes in a row that make an instance down.
+const PROBES_TO_DOWN: u32 = 3;
+/// A probe that timed out says nothing while a response byte came within this time: a long prefill is not death.
+const ALIVE_AFTER_BYTE: Duration = Duration::from_secs(30);
+/// Failed requests in a row that eject.
+const FAILURES_TO_EJECT: u32 = 5;
+/// The first ejection lasts this long, each further one twice as long as the one before.
+const EJECTION: Duration = Duration::from_secs(10);
+/// The longest ejection.
+const LONGEST_EJECTION: Duration = Duration::from_secs(300);
+/// An instance that did well for this long after an ejection starts again at the shortest.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(120);
+
+/// Something that was seen of an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// A probe was answered well.
+    ProbeAnswered,
+    /// A probe failed otherwise than by time-out: refused, broken, a bad status.
+    ProbeFailed,
+    /// A probe was not answered in time; the last response byte of any request came at `last_byte`.
+    ProbeTimedOut {
+        /// When a byte of any response last came from the instance.
+        last_byte: Option<Time>,
+    },
+    /// Nothing listens there.
+    ConnectRefused,
+    /// A connection was not established in time, or the way there is broken.
+    ConnectFailed,
+    /// A request was answered with 5xx, or its connection broke before the answer began.
+    RequestFailed,
+    /// A request's answer began well.
+    RequestAnswered,
+}
+
+/// What is believed of an instance's health.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Health {
+    down: bool,
+    failed_probes: u32,
+    failed_requests: u32,
+    ejected_until: Option<Time>,
+    ejections: u32,
+}
+
+impl Health {
+    /// Takes in what was seen at `now`.
+    pub(crate) fn observe(&mut self, evidence: Evidence, now: Time) {
+        match evidence {
+            Evidence::ProbeAnswered => {
+                self.failed_probes = 0;
+                self.down = false;
+            }
+            Evidence::ProbeTimedOut { last_byte: Some(byte) } if now.since(byte) < ALIVE_AFTER_BYTE => {}
+            Evidence::ProbeFailed | Evidence::ProbeTimedOut { .. } => {
+                self.failed_probes += 1;
+                self.down |= self.failed_probes >= PROBES_TO_DOWN;
+            }
+            Evidence::ConnectRefused => self.down = true,
+            Evidence::ConnectFailed | Evidence::RequestFailed => self.fail(now),
+            Evidence::RequestAnswered => {
+                self.failed_requests = 0;
+                if self.ejected_until.is_some_and(|until| now.since(until) >= FORGIVEN_AFTER) {
+                    self.ejected_until = None;
+                    self.ejections = 0;
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, now: Time) {
+        // Requests that were under way when it was ejected add nothing.
+        if self.is_ejected(now) {
+            return;
+        }
+        self.failed_requests += 1;
+        if self.failed_requests >= FAILURES_TO_EJECT {
+            let duration = EJECTION.saturating_mul(1 << self.ejections.min(8)).min(LONGEST_EJECTION);
+            self.ejected_until = Some(now + duration);
+            self.ejections += 1;
+            self.failed_requests = 0;
+        }
+    }
+
+    pub(crate) fn is_down(&self) -> bool {
+        self.down
+    }
+
+    pub(crate) fn is_ejected(&self, now: Time) -> bool {
+        self.ejected_until.is_some_and(|until| now < until)
+    }
+}
+
+/// Whether an instance may be chosen, as told to people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Availability {
+    /// It may be chosen.
+    Up,
+    /// It finishes what it has and gets nothing new.
+    Draining,
+    /// Nothing listens there, or its probes fail.
+    Down,
+    /// Too many of its requests failed; not chosen before `until`.
+    Ejected {
+        /// When it may be chosen again.
+        until: Time,
+    },
+}
+
+impl Availability {
+    /// The word in listings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Availability::Up => "up",
+            Availability::Draining => "draining",
+            Availability::Down => "down",
+            Availability::Ejected { .. } => "ejected",
+        }
+    }
+
+    pub(crate) fn of(health: &Health, draining: bool, now: Time) -> Availability {
+        match health.ejected_until {
+            _ if draining => Availability::Draining,
+            _ if health.down => Availability::Down,
+            Some(until) if now < until => Availability::Ejected { until },
+            _ => Availability::Up,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn three_failed_probes_in_a_row_make_it_down_and_one_good_one_ends_it() {
+        let mut health = Health::default();
+        for _ in 0..2 {
+            health.observe(Evidence::ProbeFailed, at(0));
+        }
+        health.observe(Evidence::ProbeAnswered, at(1));
+        for _ in 0..2 {
+            health.observe(Evidence::ProbeFailed, at(2));
+        }
+        assert!(!health.is_down());
+        health.observe(Evidence::ProbeTimedOut { last_byte: None }, at(3));
+        assert!(health.is_down());
+        health.observe(Evidence::ProbeAnswered, at(4));
+        assert!(!health.is_down());
+    }
+
+    #[test]
+    fn a_refused_connection_makes_it_down_at_once() {
+        let mut health = Health::default();
+        health.observe(Evidence::ConnectRefused, at(0));
+        assert!(health.is_down());
+    }
+
+    #[test]
+    fn a_long_prefill_is_not_death() {
+        let mut health = Health::default();
+        for second in 100..129 {
+            health.observe(Evidence::ProbeTimedOut { last_byte: Some(at(100)) }, at(second));
+        }
+        assert!(!health.is_down());
+        for second in 130..133 {
+            health.observe(Evidence::ProbeTimedOut { last_byte: Some(at(100)) }, at(second));
+        }
+        assert!(health.is_down());
+    }
+
+    #[test]
+    fn failures_in_a_row_eject_for_twice_as_long_each_time() {
+        let mut health = Health::default();
+        let mut now = at(0);
+        for expected in [10, 20, 40, 80, 160, 300, 300] {
+            for _ in 0..5 {
+                assert!(!health.is_ejected(now));
+                health.observe(Evidence::RequestFailed, now);
+            }
+            assert!(health.is_ejected(now + Duration::from_secs(expected - 1)));
+            now = now + Duration::from_secs(expected);
+            assert!(!health.is_ejected(now));
+        }
+        assert!(!health.is_down(), "an ejected instance is not down");
+    }
+
+    #[test]
+    fn an_answer_in_between_prevents_ejection_and_good_conduct_is_remembered() {
+        let mut health = Health::default();
+        for _ in 0..20 {
+            for _ in 0..4 {
+                health.observe(Evidence::RequestFailed, at(0));
+            }
+            health.observe(Evidence::RequestAnswered, at(0));
+        }
+        assert!(!health.is_ejected(at(0)));
+        for _ in 0..5 {
+            health.observe(Evidence::ConnectFailed, at(0));
+        }
+        assert!(health.is_ejected(at(9)));
+        health.observe(Evidence::RequestAnswered, at(10 + 120));
+        for _ in 0..5 {
+            health.observe(Evidence::RequestFailed, at(200));
+        }
+        assert!(health.is_ejected(at(209)) && !health.is_ejected(at(210)), "the first ejection's length again");
+    }
+}

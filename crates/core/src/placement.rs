@@ -1,0 +1,177 @@
+//! Weighted rendezvous hashing: each key ranks all instances in an order of its own, and its home is the first.
+//!
+//! Removing an instance moves only the keys whose home it was, each to its own second choice; adding one takes over
+//! 1/(n+1) of the keys and moves no other (Thaler and Ravishankar, "Using name-based mappings to increase hit rates",
+//! 1998). Weights enter by the logarithmic method: with u uniform in (0, 1), the instance with the least −ln(u)/w is
+//! first with probability w over the sum of weights.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{InstanceId, PrefixKey, Weight};
+
+/// An instance's id as a number, computed once when the instance is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstanceHash(u64);
+
+impl InstanceHash {
+    /// The hash of an id.
+    pub fn of(id: &InstanceId) -> InstanceHash {
+        InstanceHash(xxh3_64(id.as_str().as_bytes()))
+    }
+}
+
+/// How far an instance stands from the front of a key's order: the lower, the earlier.
+pub(crate) fn distance(key: PrefixKey, instance: InstanceHash, weight: Weight) -> f64 {
+    let mut bytes = [0; 24];
+    bytes[..16].copy_from_slice(&key.as_u128().to_le_bytes());
+    bytes[16..].copy_from_slice(&instance.0.to_le_bytes());
+    // The 53 high bits fill a double's mantissa; the half keeps u off 0, where the logarithm has no value.
+    let u = ((xxh3_64(&bytes) >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64);
+    -u.ln() / weight.get()
+}
+
+/// A number from 0 to 99 that is independent of the key's order of instances, for partial rollouts.
+pub(crate) fn percentile(key: PrefixKey) -> u8 {
+    let key = key.as_u128();
+    let mixed = xxh3_64(&(key as u64 ^ (key >> 64) as u64).to_le_bytes());
+    ((u128::from(mixed) * 100) >> 64) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+
+    fn hashes(n: usize) -> Vec<InstanceHash> {
+        (0..n).map(|i| InstanceHash::of(&InstanceId::from(format!("http://10.0.0.{i}:8000").as_str()))).collect()
+    }
+
+    fn keys(n: usize, seed: u64) -> Vec<PrefixKey> {
+        let mut rng = Pcg64::seed_from_u64(seed);
+        (0..n).map(|_| PrefixKey::from_u128(u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()))).collect()
+    }
+
+    fn home(key: PrefixKey, instances: &[(InstanceHash, Weight)]) -> usize {
+        let distances = instances.iter().map(|&(hash, weight)| distance(key, hash, weight));
+        distances.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0
+    }
+
+    fn equal(hashes: &[InstanceHash]) -> Vec<(InstanceHash, Weight)> {
+        hashes.iter().map(|&hash| (hash, Weight::ONE)).collect()
+    }
+
+    #[test]
+    fn golden_homes_stay_where_they_are() {
+        let instances = equal(&hashes(7));
+        let homes: Vec<usize> = keys(12, 0).into_iter().map(|key| home(key, &instances)).collect();
+        assert_eq!(homes, GOLDEN_HOMES);
+    }
+
+    const GOLDEN_HOMES: [usize; 12] = [5, 1, 0, 4, 5, 2, 2, 1, 4, 6, 4, 0];
+
+    #[test]
+    fn keys_spread_evenly_over_equal_instances() {
+        let instances = equal(&hashes(7));
+        let mut counts = [0u32; 7];
+        for key in keys(100_000, 1) {
+            counts[home(key, &instances)] += 1;
+        }
+        let mean = 100_000.0 / 7.0;
+        let most = f64::from(*counts.iter().max().unwrap());
+        assert!(most / mean <= 1.03, "{counts:?}");
+    }
+
+    #[test]
+    fn removing_an_instance_moves_only_its_keys_and_spreads_them_over_all_others() {
+        for n in [2usize, 3, 7, 20, 50] {
+            let before = equal(&hashes(n));
+            let gone = n / 2;
+            let after: Vec<_> = before.iter().enumerate().filter(|(i, _)| *i != gone).map(|(_, x)| *x).collect();
+            let mut moved_to = vec![0u32; n];
+            let mut moved = 0;
+            // Enough moved keys that 1.5 times an instance's part lies more than five standard deviations away.
+            let wanted = (200 * (n - 1)).max(200);
+            for key in keys(wanted * n + wanted * n / 5, 2) {
+                let old = home(key, &before);
+                let new = home(key, &after);
+                let new = if new >= gone { new + 1 } else { new };
+                if old == gone {
+                    moved += 1;
+                    moved_to[new] += 1;
+                } else {
+                    assert_eq!(old, new, "a key moved whose home stayed");
+                }
+            }
+            assert!(moved >= 200);
+            let part = f64::from(moved) / (n - 1) as f64;
+            for (i, &count) in moved_to.iter().enumerate().filter(|(i, _)| *i != gone) {
+                assert!(f64::from(count) <= 1.5 * part, "n={n}: instance {i} took {count} of {moved} moved keys");
+                assert!(count > 0, "n={n}: instance {i} took none");
+            }
+        }
+    }
+
+    #[test]
+    fn adding_an_instance_moves_its_part_of_the_keys_and_all_of_them_to_it() {
+        for n in [1usize, 2, 3, 7, 20, 50] {
+            let after = equal(&hashes(n + 1));
+            let before = &after[..n];
+            let keys = keys(20_000, 3);
+            let mut moved = 0;
+            for &key in &keys {
+                let new = home(key, &after);
+                if new == n {
+                    moved += 1;
+                } else {
+                    assert_eq!(new, home(key, before));
+                }
+            }
+            let share = f64::from(moved) / keys.len() as f64;
+            assert!((share - 1.0 / (n + 1) as f64).abs() <= 0.02, "n={n}: {share}");
+        }
+    }
+
+    #[test]
+    fn weights_are_honoured() {
+        let weights = [1.0, 2.0, 0.5, 4.5];
+        let instances: Vec<_> =
+            hashes(4).into_iter().zip(weights).map(|(hash, weight)| (hash, Weight::new(weight).unwrap())).collect();
+        let mut counts = [0u32; 4];
+        for key in keys(80_000, 4) {
+            counts[home(key, &instances)] += 1;
+        }
+        for (count, weight) in counts.into_iter().zip(weights) {
+            let expected = 80_000.0 * weight / 8.0;
+            assert!((f64::from(count) / expected - 1.0).abs() < 0.05, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn a_changed_weight_moves_keys_only_to_or_from_that_instance() {
+        let before = equal(&hashes(5));
+        let mut after = before.clone();
+        after[2].1 = Weight::new(2.0).unwrap();
+        for key in keys(5_000, 5) {
+            let (old, new) = (home(key, &before), home(key, &after));
+            assert!(old == new || new == 2, "heavier instance 2 only gains");
+        }
+    }
+
+    #[test]
+    fn percentiles_are_even_and_independent_of_the_home() {
+        let instances = equal(&hashes(4));
+        let mut low = [0u32; 4];
+        let mut all = [0u32; 4];
+        for key in keys(40_000, 6) {
+            let home = home(key, &instances);
+            all[home] += 1;
+            low[home] += u32::from(percentile(key) < 30);
+            assert!(percentile(key) < 100);
+        }
+        for (low, all) in low.into_iter().zip(all) {
+            assert!((f64::from(low) / f64::from(all) - 0.3).abs() < 0.02);
+        }
+    }
+}

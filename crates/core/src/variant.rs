@@ -1,0 +1,158 @@
+//! The state of one production variant: its instances and their in-flight counts; choosing and counting in one step.
+
+mod choose;
+mod explain;
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroU32;
+
+use self::choose::Candidate;
+pub use self::choose::RouteRequest;
+pub use self::explain::{InstanceView, OrderEntry};
+use crate::evidence::Health;
+use crate::{
+    Evidence, Generation, InstanceHash, InstanceId, InstanceSpec, Models, RetryBudget, Routing, Slot, Time, Weight,
+};
+
+/// The instances of a variant and how requests are spread over them.
+///
+/// Plain numbers only; whoever shares it between threads puts it behind one lock, whoever simulates calls it directly.
+/// `T` is what the caller keeps with each instance (its address, its index in a simulation) and gets back with a choice.
+#[derive(Debug)]
+pub struct VariantState<T> {
+    routing: Routing,
+    instances: Vec<Instance<T>>,
+    next_generation: u64,
+    /// Where ties of least outstanding start, so that they are taken in turn.
+    tie_cursor: usize,
+    retry_budget: RetryBudget,
+    /// Kept between choices, so that choosing allocates nothing.
+    candidates: Vec<Candidate>,
+}
+
+#[derive(Debug)]
+struct Instance<T> {
+    id: InstanceId,
+    hash: InstanceHash,
+    weight: Weight,
+    max_in_flight: Option<NonZeroU32>,
+    generation: Generation,
+    in_flight: u32,
+    draining: bool,
+    models: Models,
+    health: Health,
+    /// Smooth weighted round robin: grows by the weight each turn, falls by the sum of weights when chosen.
+    credit: f64,
+    data: T,
+}
+
+impl<T: Clone> VariantState<T> {
+    /// A variant without instances.
+    pub fn new(routing: Routing, now: Time) -> VariantState<T> {
+        VariantState {
+            routing,
+            instances: Vec::new(),
+            next_generation: 0,
+            tie_cursor: 0,
+            retry_budget: RetryBudget::new(now),
+            candidates: Vec::new(),
+        }
+    }
+
+    /// The routing configuration in force.
+    pub fn routing(&self) -> Routing {
+        self.routing
+    }
+
+    /// Changes the routing configuration; counters and health stay.
+    pub fn set_routing(&mut self, routing: Routing) {
+        self.routing = routing;
+    }
+
+    /// The budget of resends.
+    pub fn retry_budget(&mut self) -> &mut RetryBudget {
+        &mut self.retry_budget
+    }
+
+    /// Begins a life of an instance. `None` when one of that id is there already.
+    pub fn add(&mut self, spec: InstanceSpec, data: T) -> Option<Generation> {
+        if self.instances.iter().any(|instance| instance.id == spec.id) {
+            return None;
+        }
+        let generation = Generation(self.next_generation);
+        self.next_generation += 1;
+        self.instances.push(Instance {
+            hash: InstanceHash::of(&spec.id),
+            id: spec.id,
+            weight: spec.weight,
+            max_in_flight: spec.max_in_flight,
+            generation,
+            in_flight: 0,
+            draining: false,
+            models: Models::Unknown,
+            health: Health::default(),
+            credit: 0.0,
+            data,
+        });
+        Some(generation)
+    }
+
+    /// Ends the life of an instance and returns what was kept with it; its slots still out are given back to nobody.
+    pub fn remove(&mut self, id: &InstanceId) -> Option<T> {
+        let index = self.instances.iter().position(|instance| instance.id == *id)?;
+        // Keeps the order, which is the order of turns and of listings.
+        Some(self.instances.remove(index).data)
+    }
+
+    /// Changes the weight and the bound of a living instance; its counters stay. False when there is none of that id.
+    pub fn update(&mut self, spec: &InstanceSpec) -> bool {
+        let found = self.instances.iter_mut().find(|instance| instance.id == spec.id);
+        if let Some(instance) = found {
+            instance.weight = spec.weight;
+            instance.max_in_flight = spec.max_in_flight;
+            return true;
+        }
+        false
+    }
+
+    /// Stops or resumes sending new requests to an instance. False when there is none of that id.
+    pub fn set_draining(&mut self, id: &InstanceId, draining: bool) -> bool {
+        let found = self.instances.iter_mut().find(|instance| instance.id == *id);
+        if let Some(instance) = found {
+            instance.draining = draining;
+            return true;
+        }
+        false
+    }
+
+    /// Takes in an instance's listing of models.
+    pub fn set_models(&mut self, generation: Generation, models: Models) {
+        if let Some(instance) = self.by_generation(generation) {
+            instance.models = models;
+        }
+    }
+
+    /// Takes in something that was seen of an instance. True when it changed whether the instance may be chosen.
+    pub fn observe(&mut self, generation: Generation, evidence: Evidence, now: Time) -> bool {
+        self.by_generation(generation).is_some_and(|instance| {
+            let before = (instance.health.is_down(), instance.health.is_ejected(now));
+            instance.health.observe(evidence, now);
+            before != (instance.health.is_down(), instance.health.is_ejected(now))
+        })
+    }
+
+    /// Gives a slot back. False when the life that it counted on has ended, so that nothing became free.
+    pub fn finish(&mut self, slot: Slot) -> bool {
+        self.by_generation(slot.generation).is_some_and(|instance| {
+            instance.in_flight -= 1;
+            true
+        })
+    }
+
+    fn by_generation(&mut self, generation: Generation) -> Option<&mut Instance<T>> {
+        // Generations grow in the order of the instances.
+        let index = self.instances.binary_search_by_key(&generation, |instance| instance.generation).ok()?;
+        self.instances.get_mut(index)
+    }
+}

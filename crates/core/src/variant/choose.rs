@@ -1,0 +1,208 @@
+//! Choosing an instance for a request and counting the request there, in one step.
+
+mod least_outstanding;
+mod prefix_aware;
+mod random;
+mod round_robin;
+
+use rand::Rng;
+
+use super::{Instance, VariantState};
+use crate::placement::{distance, percentile};
+use crate::{
+    Arm, Choice, Decision, Generation, InstanceId, ModelHash, PrefixKey, Reason, Refusal, Slot, SpillCause, Strategy,
+    Time,
+};
+
+/// What choosing needs to know of a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RouteRequest<'a> {
+    /// Its key, where the strategy looks at prefixes and the request has text.
+    pub key: Option<PrefixKey>,
+    /// The model that it names, where the API makes that a condition.
+    pub model: Option<ModelHash>,
+    /// The instance that its session or stored response lives on; beats every strategy while that one is eligible.
+    pub pinned: Option<&'a InstanceId>,
+    /// The lives that failed it already.
+    pub tried: &'a [Generation],
+}
+
+/// An eligible instance, by its index, and how far it stands from the front of the key's order (0 without a key).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate {
+    index: usize,
+    distance: f64,
+}
+
+/// What a strategy picked and why.
+struct Pick {
+    candidate: Candidate,
+    reason: Reason,
+    cause: Option<SpillCause>,
+}
+
+impl Pick {
+    fn new(candidate: Candidate, reason: Reason) -> Pick {
+        Pick { candidate, reason, cause: None }
+    }
+}
+
+impl<T: Clone> VariantState<T> {
+    /// Chooses an instance and counts the request there.
+    ///
+    /// Every random number comes from `rng`, every point in time is `now`: the same state and arguments give the same
+    /// decision.
+    pub fn choose<R: Rng>(&mut self, request: &RouteRequest<'_>, now: Time, rng: &mut R) -> Result<Choice<T>, Refusal> {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let picked = self.find_eligible(request, now, &mut candidates).and_then(|()| {
+            let arm = self.arm(request, rng);
+            Ok((self.pick(request, &candidates, arm, rng)?, arm))
+        });
+        let choice = picked.map(|(pick, arm)| self.count(request, &candidates, &pick, arm));
+        self.candidates = candidates;
+        choice
+    }
+
+    /// Collects the instances that may be chosen at all.
+    fn find_eligible(
+        &self,
+        request: &RouteRequest<'_>,
+        now: Time,
+        candidates: &mut Vec<Candidate>,
+    ) -> Result<(), Refusal> {
+        candidates.clear();
+        let (mut in_service, mut served, mut ejected) = (false, false, 0);
+        for (index, instance) in self.instances.iter().enumerate() {
+            let serves = instance.models.may_serve(request.model);
+            served |= serves;
+            in_service |= !instance.draining;
+            if serves && !instance.draining && !instance.health.is_down() {
+                let distance = request.key.map_or(0.0, |key| distance(key, instance.hash, instance.weight));
+                candidates.push(Candidate { index, distance });
+                ejected += usize::from(instance.health.is_ejected(now));
+            }
+        }
+        if !in_service {
+            return Err(Refusal::NoInstance);
+        }
+        if !served {
+            return Err(Refusal::ModelNotFound);
+        }
+        // Suspicion that has fallen on more than half says more about the requests than about the instances.
+        if ejected * 2 <= candidates.len() {
+            candidates.retain(|candidate| !self.instances[candidate.index].health.is_ejected(now));
+        }
+        if candidates.iter().all(|candidate| self.is_tried(request, candidate)) {
+            return Err(Refusal::Unavailable);
+        }
+        Ok(())
+    }
+
+    fn is_tried(&self, request: &RouteRequest<'_>, candidate: &Candidate) -> bool {
+        request.tried.contains(&self.instances[candidate.index].generation)
+    }
+
+    fn arm<R: Rng>(&self, request: &RouteRequest<'_>, rng: &mut R) -> Arm {
+        let rollout = self.routing.rollout.percent();
+        if rollout == 100 {
+            return Arm::Strategy;
+        }
+        let percentile = match request.key {
+            Some(key) => percentile(key),
+            None => ((u64::from(rng.next_u32()) * 100) >> 32) as u8,
+        };
+        if percentile < rollout { Arm::Strategy } else { Arm::Random }
+    }
+
+    fn pick<R: Rng>(
+        &mut self,
+        request: &RouteRequest<'_>,
+        candidates: &[Candidate],
+        arm: Arm,
+        rng: &mut R,
+    ) -> Result<Pick, Refusal> {
+        if let Some(candidate) = self.pinned(request, candidates) {
+            let free = self.instances[candidate.index].has_room();
+            return if free { Ok(Pick::new(candidate, Reason::Session)) } else { Err(Refusal::Full) };
+        }
+        let open = Open { instances: &self.instances, candidates, tried: request.tried };
+        let picked = match (candidates, arm, self.routing.strategy) {
+            ([only], ..) => open.iter().next().map(|_| Pick::new(*only, Reason::Single)),
+            (_, Arm::Random, _) | (_, _, Strategy::Random) => random::pick(&open, rng),
+            (_, _, Strategy::PrefixAware(rules)) if request.key.is_some() => prefix_aware::pick(&open, rules),
+            (_, _, Strategy::RoundRobin) => {
+                let chosen = round_robin::pick(&open);
+                chosen.inspect(|pick| self.take_turn(candidates, pick.candidate))
+            }
+            (_, _, Strategy::LeastOutstandingRequests | Strategy::PrefixAware(_)) => {
+                let chosen = least_outstanding::pick(&open, self.tie_cursor);
+                chosen.inspect(|pick| self.tie_cursor = pick.candidate.index + 1)
+            }
+        };
+        let mut pick = picked.ok_or(Refusal::Full)?;
+        if !request.tried.is_empty() {
+            pick.reason = Reason::Retry;
+        }
+        Ok(pick)
+    }
+
+    fn pinned(&self, request: &RouteRequest<'_>, candidates: &[Candidate]) -> Option<Candidate> {
+        let pinned = request.pinned?;
+        let candidate = candidates.iter().find(|candidate| self.instances[candidate.index].id == *pinned)?;
+        (!self.is_tried(request, candidate)).then_some(*candidate)
+    }
+
+    fn count(&mut self, request: &RouteRequest<'_>, candidates: &[Candidate], pick: &Pick, arm: Arm) -> Choice<T> {
+        let chosen = pick.candidate;
+        let home = request.key.and_then(|_| nearest(candidates.iter().copied()));
+        let home = home.map(|home| &self.instances[home.index]);
+        let (home_id, home_in_flight) = home.map(|home| (home.id.clone(), home.in_flight)).unzip();
+        let ahead = candidates.iter().filter(|candidate| candidate.distance < chosen.distance).count();
+        let instance = &mut self.instances[chosen.index];
+        instance.in_flight += 1;
+        let decision = Decision {
+            strategy: self.routing.strategy.name(),
+            arm,
+            key: request.key,
+            home: home_id,
+            home_in_flight,
+            chosen: instance.id.clone(),
+            generation: instance.generation,
+            in_flight: instance.in_flight,
+            reason: pick.reason,
+            cause: pick.cause,
+            place: request.key.map(|_| ahead as u32),
+            eligible: candidates.len() as u32,
+        };
+        Choice { decision, slot: Slot { generation: instance.generation }, instance: instance.data.clone() }
+    }
+}
+
+impl<T> Instance<T> {
+    /// Whether its own bound allows one more request.
+    fn has_room(&self) -> bool {
+        self.max_in_flight.is_none_or(|max| self.in_flight < max.get())
+    }
+}
+
+/// The candidates that can take the request now: not tried, and below their own bound.
+struct Open<'a, T> {
+    instances: &'a [Instance<T>],
+    candidates: &'a [Candidate],
+    tried: &'a [Generation],
+}
+
+impl<'a, T> Open<'a, T> {
+    fn iter(&self) -> impl Iterator<Item = (Candidate, &'a Instance<T>)> {
+        self.candidates.iter().filter_map(|&candidate| {
+            let instance = &self.instances[candidate.index];
+            let open = instance.has_room() && !self.tried.contains(&instance.generation);
+            open.then_some((candidate, instance))
+        })
+    }
+}
+
+/// The one that stands first in the key's order.
+fn nearest(candidates: impl Iterator<Item = Candidate>) -> Option<Candidate> {
+    candidates.min_by(|a, b| a.distance.total_cmp(&b.distance))
+}
