@@ -26,8 +26,9 @@
 //! It knows nothing of the router, so that the router's beliefs about an engine can be wrong.
 
 pub mod block;
-pub mod cache;
+mod cache;
 mod engine;
+mod free_queue;
 mod profile;
 mod request;
 mod statistics;
@@ -37,7 +38,7 @@ pub mod tokenizer;
 
 pub use block::{BLOCK_TOKENS, BlockChain, CacheScope, ChainBuilder};
 pub use engine::{Engine, Event};
-pub use profile::{Profile, UnknownProfile};
+pub use profile::{BlockVisibility, Profile, UnknownProfile};
 pub use request::{EngineRequest, Refused, RequestId};
 pub use statistics::Statistics;
 pub use template::ChatTemplate;
