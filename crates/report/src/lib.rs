@@ -1,1 +1,20 @@
-//! Percentiles, aligned tables, JSON.
+//! What a measurement found: records of requests, their summary by strategy, and the forms in which people and
+//! programs read it.
+//!
+//! A load generator or a simulator produces [`RequestRecord`]s; [`StrategySummary::of`] turns them into figures with
+//! 95 % intervals; a [`Report`] sets the strategies side by side and serialises as JSON, [`comparison`] prints it as a
+//! table, [`csv`] writes the requests one by one.
+
+pub mod comparison;
+pub mod csv;
+mod interval;
+pub mod measures;
+pub mod percentile;
+mod record;
+mod report;
+mod summary;
+pub mod table;
+
+pub use record::{Failure, FailureKind, RequestRecord};
+pub use report::Report;
+pub use summary::StrategySummary;
