@@ -1,2 +1,47 @@
-//! Developer commands.
-fn main() {}
+//! Developer commands: `cargo xtask test`, `dist`, `soak` and `real-engines`.
+
+mod arguments;
+mod dist;
+mod failure;
+mod machine;
+mod test;
+
+use std::process::ExitCode;
+
+use arguments::Arguments;
+use failure::Failure;
+
+const HELP: &str = "\
+Developer commands of Isotherm
+
+Usage: cargo xtask COMMAND [OPTIONS]
+
+Commands:
+  test          format, lints, dependencies, unit, property and end-to-end tests, real clients; what CI runs
+  dist          a fully static binary, its archive and a container file, in dist/
+  soak          closed-loop load at the machine's limit; checks that the router's memory stays flat
+  real-engines  two real vLLM replicas behind the router: random against prefix-aware
+
+`cargo xtask COMMAND --help` lists a command's options.";
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::new(std::env::args().skip(1));
+    let command = arguments.command();
+    let done = match command.as_deref() {
+        Some("test") => test::run(arguments),
+        Some("dist") => dist::run(arguments),
+
+        None | Some("help" | "--help" | "-h") => {
+            println!("{HELP}");
+            Ok(())
+        }
+        Some(other) => Err(Failure::Usage(format!("there is no command `{other}`\n\n{HELP}"))),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            failure.exit_code()
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The steps of a test run, cheapest first.
+
+use super::{Outcome, clients, dependencies};
+use crate::machine;
+
+/// One step: its name for `--only`, what it does in words, and whether it needs the built binary.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) needs_build: bool,
+    pub(crate) run: fn() -> Outcome,
+}
+
+/// The step that builds the binary and all tests.
+pub(crate) const BUILD: &str = "build";
+
+pub(crate) const STEPS: &[Step] = &[
+    Step { name: "format", what: "rustfmt finds nothing to change", needs_build: false, run: format },
+    Step { name: "dependencies", what: "licences, bans and sources", needs_build: false, run: dependencies::run },
+    Step { name: "lints", what: "clippy without a warning", needs_build: false, run: lints },
+    Step { name: BUILD, what: "the binary and all tests", needs_build: false, run: build },
+    Step { name: "tests", what: "unit, property and end-to-end tests", needs_build: true, run: tests },
+    Step { name: "examples", what: "the examples in the documentation", needs_build: true, run: examples },
+    Step { name: "interleavings", what: "the fleet's lock under every order", needs_build: true, run: interleavings },
+    Step { name: "clients", what: "openai, anthropic, curl and promtool", needs_build: true, run: clients::run },
+];
+
+fn format() -> Outcome {
+    machine::run(machine::cargo().args(["fmt", "--all", "--check"])).into()
+}
+
+fn lints() -> Outcome {
+    let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    machine::run(machine::cargo().args(lints)).into()
+}
+
+/// One build for all that follows, so that features and profile are the same everywhere.
+fn build() -> Outcome {
+    machine::run(machine::cargo().args(["build", "--workspace", "--all-targets", "--locked"])).into()
+}
+
+fn tests() -> Outcome {
+    let runner: &[&str] = if machine::has("cargo-nextest") { &["nextest", "run"] } else { &["test", "--all-targets"] };
+    machine::run(machine::cargo().args(runner).args(["--workspace", "--locked"])).into()
+}
+
+fn examples() -> Outcome {
+    machine::run(machine::cargo().args(["test", "--doc", "--workspace", "--locked"])).into()
+}
+
+fn interleavings() -> Outcome {
+    let shuttle = ["test", "-p", "isotherm-fleet", "--features", "shuttle", "--lib", "--locked", "--", "shuttle"];
+    machine::run(machine::cargo().args(shuttle)).into()
+}
