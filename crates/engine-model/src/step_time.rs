@@ -167,11 +167,11 @@ mod tests {
     }
 
     #[test]
-    fn more_work_never_takes_noticeably_less_time() {
+    fn more_tokens_take_more_time_from_32_on() {
         let times = MEASURED["llama3.1-70b-tp8-bf16"].step_times();
         let time = |tokens| times.forward_pass(&StepWork { tokens, ..StepWork::default() }).as_secs_f64();
-        // The measured decode times dip by 7 % from one request to two; the model keeps that.
-        assert!((2..20_000).all(|tokens| time(tokens + 1) > time(tokens) * 0.998));
+        // Below, the measured times go up and down by a few percent, and the model with them.
+        assert!((32..20_000).all(|tokens| time(tokens + 1) > time(tokens)));
         assert!(time(16_384) > 1.9 * time(8_192), "the line goes on beyond the table");
     }
 
