@@ -1,1 +1,93 @@
-//! The one configuration: YAML, environment and flags, parsed into valid types.
+//! The one configuration: a YAML file, overridden by the environment, overridden by flags, parsed into types that are
+//! valid by construction. What is wrong is told with its place and what would be right, and all of it at once.
+//!
+//! Each element of the file has its module, which holds both how it is written and what it means; the JSON Schema is
+//! generated from the same types.
+
+mod access_log;
+mod address;
+mod admin;
+mod allow_paths;
+mod auth;
+mod byte_size;
+mod dns_name;
+mod duration;
+mod endpoints;
+mod environment;
+mod file;
+mod hash_seed;
+mod health;
+mod instance_url;
+mod instances;
+mod keys;
+mod limits;
+mod load;
+mod name;
+mod overrides;
+mod problem;
+mod routing;
+mod schema;
+mod suggest;
+mod timeouts;
+mod value;
+mod yaml;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use isotherm_core::HashSeed;
+
+pub use access_log::{AccessLogError, AccessLogTarget};
+pub use address::AddressError;
+pub use admin::Admin;
+pub use allow_paths::{AllowedPath, AllowedPathError};
+pub use auth::Auth;
+pub use byte_size::ByteSizeError;
+pub use dns_name::{DnsName, DnsNameError, Records};
+pub use duration::DurationError;
+pub use endpoints::{Endpoint, TrafficWeight, TrafficWeightError, Variant};
+pub use environment::Environment;
+pub use health::{Health, ProbePath, ProbePathError};
+pub use instance_url::{Host, InstanceUrl, UrlError};
+pub use instances::{ApiKey, IdError, InstanceEntry, InstanceSource};
+pub use keys::{KeyName, KeyNameError, KeyRing, NewKey};
+pub use limits::{Limits, Queue};
+pub use name::{Name, NameError};
+pub use overrides::Overrides;
+pub use problem::{ConfigError, Origin, Place, Problem};
+pub use schema::schema;
+pub use timeouts::Timeouts;
+
+/// Everything that a router is told; made by [`Config::load`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where the data plane listens.
+    pub listen: SocketAddr,
+    /// The admin plane.
+    pub admin: Admin,
+    /// Who may call the data plane.
+    pub auth: Auth,
+    /// Separates the key space of this router from others'; 0 when nothing is said.
+    pub hash_seed: HashSeed,
+    /// Whether responses tell the decision in `x-isotherm-*` headers.
+    pub expose_decisions: bool,
+    /// Further paths that pass to the default endpoint.
+    pub allow_paths: Vec<AllowedPath>,
+    /// Where the line of each finished request goes.
+    pub access_log: AccessLogTarget,
+    /// How long the router waits, and for what.
+    pub timeouts: Timeouts,
+    /// How much the router takes in before it refuses.
+    pub limits: Limits,
+    /// At least one; the first is the default one.
+    pub endpoints: Vec<Endpoint>,
+}
+
+impl Config {
+    /// Where the data plane listens when nothing is said.
+    pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
+    /// The endpoint that a request belongs to which names none.
+    pub fn default_endpoint(&self) -> &Endpoint {
+        &self.endpoints[0]
+    }
+}

@@ -1,0 +1,56 @@
+//! The configuration file as it is written: every key that may stand at its top.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::access_log::AccessLogTarget;
+use crate::address;
+use crate::admin::{AdminElement, ListenAddress};
+use crate::allow_paths::AllowedPath;
+use crate::auth::AuthElement;
+use crate::endpoints::EndpointElement;
+use crate::limits::Limits;
+use crate::timeouts::Timeouts;
+use crate::yaml::Located;
+
+/// The configuration of an Isotherm router.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "Isotherm")]
+pub(crate) struct File {
+    /// Address and port of the data plane; 127.0.0.1:8080 when absent. Beyond loopback only with `auth`.
+    #[schemars(schema_with = "address::schema")]
+    pub(crate) listen: Option<Located<ListenAddress>>,
+    /// The admin plane: metrics, health, changes of the fleet.
+    pub(crate) admin: AdminElement,
+    /// Who may call: a mapping with `keys_file`, or `none` for anyone.
+    #[schemars(with = "AuthElement")]
+    pub(crate) auth: Option<Located<AuthElement>>,
+    /// Separates the key space of this router from others'; routers with one seed agree on every prefix's home. Set it
+    /// from a secret (`hash_seed_env`, `hash_seed_file`) where clients are not trusted.
+    #[schemars(with = "u64")]
+    pub(crate) hash_seed: Option<Located<u64>>,
+    /// The environment variable that holds the seed, in place of `hash_seed`: a number, or any other text, which is
+    /// hashed.
+    #[schemars(with = "String")]
+    pub(crate) hash_seed_env: Option<Located<String>>,
+    /// The file that holds the seed, in place of `hash_seed`; relative to the directory of this file.
+    #[schemars(with = "String")]
+    pub(crate) hash_seed_file: Option<Located<PathBuf>>,
+    /// Whether responses tell the decision in `x-isotherm-*` headers.
+    pub(crate) expose_decisions: bool,
+    /// Further paths that pass to the default endpoint: /path, or /path/* for all paths below.
+    pub(crate) allow_paths: Vec<AllowedPath>,
+    /// Where the line of each finished request goes: `off`, `stderr`, or a file's path with a slash in it, relative to
+    /// the directory of this file.
+    #[schemars(extend("default" = "off"))]
+    pub(crate) access_log: AccessLogTarget,
+    /// How long the router waits, and for what.
+    pub(crate) timeouts: Timeouts,
+    /// How much the router takes in before it refuses.
+    pub(crate) limits: Limits,
+    /// What clients call by name; the first is the default one.
+    pub(crate) endpoints: Vec<Located<EndpointElement>>,
+}

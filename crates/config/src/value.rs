@@ -1,0 +1,51 @@
+//! How single values are read from the file: text and numbers that must pass a check of their own type.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use serde::de::{Deserialize, Deserializer, Error};
+
+/// Reads text into a type that parses itself.
+pub(crate) fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+}
+
+/// Reads a whole number that must pass `check`.
+pub(crate) fn whole<'de, D, T, E>(deserializer: D, check: impl FnOnce(u64) -> Result<T, E>) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    E: Display,
+{
+    check(u64::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// Reads a number, with or without a fraction, that must pass `check`.
+pub(crate) fn number<'de, D, T, E>(deserializer: D, check: impl FnOnce(f64) -> Result<T, E>) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    E: Display,
+{
+    check(f64::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// A number outside the range of a setting that has no type of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be from {least} to {most}, not {given}")]
+pub(crate) struct OutOfRange {
+    pub(crate) given: u64,
+    pub(crate) least: u64,
+    pub(crate) most: u64,
+}
+
+/// The number as `T`, when it lies in the range.
+pub(crate) fn in_range<T: TryFrom<u64>>(given: u64, least: u64, most: u64) -> Result<T, OutOfRange> {
+    let refused = OutOfRange { given, least, most };
+    if !(least..=most).contains(&given) {
+        return Err(refused);
+    }
+    T::try_from(given).map_err(|_| refused)
+}
