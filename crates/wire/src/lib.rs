@@ -1,1 +1,13 @@
-//! Bytes to types and back: OpenAI's APIs, server-sent events, errors.
+//! Bytes to types and back: OpenAI's and Anthropic's APIs, server-sent events, errors.
+//!
+//! Nothing here keeps, copies or re-serialises a body: a request is described from borrowed bytes ([`request`]), a
+//! response is watched while it passes ([`sse`], [`response`]). Every parser takes any bytes without a panic, in time
+//! linear in their number and in memory with a stated bound.
+
+pub mod api;
+pub mod error;
+mod json;
+pub mod request;
+pub mod response;
+pub mod sse;
+pub mod usage;

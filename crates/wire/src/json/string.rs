@@ -1,0 +1,136 @@
+//! Decoding JSON strings.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+/// The longest piece in which text is decoded: bounds the work done for a reader that wants only a beginning.
+const PIECE: usize = 4096;
+
+/// Runs without escapes that are shorter than this are gathered, so that a reader gets few pieces of fair size.
+const WORTH_A_PIECE: usize = 128;
+
+/// A string between its quotes, as it is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RawString<'a>(&'a [u8]);
+
+impl<'a> RawString<'a> {
+    pub(super) fn new(raw: &'a [u8]) -> Self {
+        RawString(raw)
+    }
+
+    /// The string with its escapes resolved, as bytes. What is not UTF-8 stays as it is unless there are escapes.
+    pub(crate) fn decoded(self) -> Cow<'a, [u8]> {
+        if memchr(b'\\', self.0).is_none() {
+            return Cow::Borrowed(self.0);
+        }
+        Cow::Owned(self.unescape().into_bytes())
+    }
+
+    /// The string with its escapes resolved. Lone surrogates and what is not UTF-8 become U+FFFD.
+    pub(crate) fn decode(self) -> Cow<'a, str> {
+        if memchr(b'\\', self.0).is_none() {
+            return String::from_utf8_lossy(self.0);
+        }
+        Cow::Owned(self.unescape())
+    }
+
+    fn unescape(self) -> String {
+        let mut text = String::with_capacity(self.0.len());
+        self.pieces(&mut String::new(), &mut |piece| {
+            text.push_str(piece);
+            true
+        });
+        text
+    }
+
+    /// Gives the decoded string to `take`, in pieces that are not empty, until `take` wants no more (then the answer is
+    /// `false`). Decodes little more than what is taken. `scratch` is memory to gather short runs in; it ends empty.
+    pub(crate) fn pieces(self, scratch: &mut String, take: &mut dyn FnMut(&str) -> bool) -> bool {
+        let mut rest = self.0;
+        loop {
+            if scratch.len() >= PIECE || rest.is_empty() {
+                let wants_more = scratch.is_empty() || take(scratch);
+                scratch.clear();
+                if rest.is_empty() || !wants_more {
+                    return wants_more;
+                }
+            }
+            if rest[0] == b'\\' {
+                let (character, width) = escape(rest);
+                scratch.push(character);
+                rest = &rest[width..];
+                continue;
+            }
+            let window = whole_characters(rest, PIECE);
+            let (run, behind) = rest.split_at(memchr(b'\\', window).unwrap_or(window.len()));
+            rest = behind;
+            if run.len() < WORTH_A_PIECE {
+                valid_parts(run, &mut |part| {
+                    scratch.push_str(part);
+                    true
+                });
+            } else {
+                let wants_more = (scratch.is_empty() || take(scratch)) && valid_parts(run, take);
+                scratch.clear();
+                if !wants_more {
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+/// The beginning of `bytes`, at most `limit` long (4 or more), that splits no UTF-8 sequence.
+fn whole_characters(bytes: &[u8], limit: usize) -> &[u8] {
+    if bytes.len() <= limit {
+        return bytes;
+    }
+    // A sequence has at most three continuation bytes; more of them in a row belong to none.
+    let within = (limit - 3..=limit).rev().find(|&at| !is_continuation(bytes[at]));
+    &bytes[..within.unwrap_or(limit)]
+}
+
+fn is_continuation(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
+}
+
+/// Gives `bytes` to `take` as UTF-8, with U+FFFD for what is not, as `String::from_utf8_lossy` does.
+fn valid_parts(bytes: &[u8], take: &mut dyn FnMut(&str) -> bool) -> bool {
+    bytes.utf8_chunks().all(|chunk| {
+        (chunk.valid().is_empty() || take(chunk.valid())) && (chunk.invalid().is_empty() || take("\u{FFFD}"))
+    })
+}
+
+/// The character that the escape at the beginning of `rest` stands for, and the escape's length.
+fn escape(rest: &[u8]) -> (char, usize) {
+    let character = match rest.get(1) {
+        Some(b'u') => return unicode_escape(rest),
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{C}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(&quoted @ (b'"' | b'\\' | b'/')) => char::from(quoted),
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    (character, rest.len().min(2))
+}
+
+/// `\uXXXX`, or two of them that are a surrogate pair.
+fn unicode_escape(rest: &[u8]) -> (char, usize) {
+    let Some(unit) = code_unit(rest) else {
+        return (char::REPLACEMENT_CHARACTER, rest.len().min(2));
+    };
+    if let (0xD800..=0xDBFF, Some(low @ 0xDC00..=0xDFFF)) = (unit, code_unit(&rest[6..])) {
+        let scalar = 0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
+        return (char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER), 12);
+    }
+    (char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
+}
+
+/// The number in `\uXXXX` at the beginning of `rest`.
+fn code_unit(rest: &[u8]) -> Option<u32> {
+    let digits = rest.strip_prefix(b"\\u")?.get(..4)?;
+    digits.iter().try_fold(0, |number, &digit| Some(number << 4 | char::from(digit).to_digit(16)?))
+}

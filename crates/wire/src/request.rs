@@ -1,0 +1,155 @@
+//! What routing needs to know of a request, read from the body as it came.
+
+use std::borrow::Cow;
+
+use crate::api::Api;
+use crate::json::{Cursor, Value};
+
+mod prefix;
+mod sink;
+mod text;
+
+pub use crate::json::{Found, Malformed};
+pub use prefix::Prefix;
+pub use sink::{CharacterCount, TextSink};
+
+/// What routing needs of a request, borrowed from the body. A field that is absent, `null` or of the wrong type is
+/// `None` (or `false`): whether that is an error is for the engine to say. Of a key that stands twice the last counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Described<'a> {
+    /// `model`; may be empty.
+    pub model: Option<Cow<'a, str>>,
+    /// `stream` is `true`.
+    pub stream: bool,
+    /// `stream_options.include_usage` is `true`: the client expects a last event with the usage.
+    pub include_usage: bool,
+    /// `prompt_cache_key`: OpenAI's counterpart of SageMaker's prefix-aware id.
+    pub prompt_cache_key: Option<Cow<'a, str>>,
+    /// `cache_salt`: vLLM and SGLang share cached blocks only between requests with the same salt.
+    pub cache_salt: Option<Cow<'a, str>>,
+    /// `extra_key`: SGLang's second salt.
+    pub extra_key: Option<Cow<'a, str>>,
+    /// `lora_path`: the adapter by which SGLang computes (vLLM names an adapter in `model`).
+    pub adapter: Option<Cow<'a, str>>,
+    /// `previous_response_id`: a response stored on the instance that made it.
+    pub previous_response_id: Option<Cow<'a, str>>,
+}
+
+/// Describes the request `body` of `api` and gives its text to `sink`, piece by piece and without separators, in the
+/// order in which the engine will see it, whatever the order of keys in the body:
+///
+/// | API | text |
+/// |---|---|
+/// | chat completions | `messages` |
+/// | completions | `prompt` |
+/// | responses | `instructions`, `input` |
+/// | embeddings | `input`, or `messages` (vLLM) |
+/// | messages, counting tokens | `system`, `messages` |
+/// | rerank | `query` |
+/// | score | `text_1`, else `queries`, else `data_1` |
+/// | invocations | none: its prefix is the body's bytes |
+///
+/// Of messages and items: string contents and the text of parts, of all roles, tool results included; images, tool
+/// calls and reasoning signatures have no text. Token ids count as decimal text with one space between them; an array
+/// of prompts counts by its first. Invalid UTF-8 and lone surrogates read as U+FFFD.
+///
+/// The whole body is read once to find the fields; the text is then decoded only as far as `sink` wants it. Nothing is
+/// allocated unless a string that is needed holds escapes.
+///
+/// # Errors
+///
+/// [`Malformed`] when the body is not one JSON object (UTF-8, with or without a byte order mark). As tolerant as Python's
+/// `json`, with which engines read: `NaN`, `Infinity`, any depth, lone surrogates; control characters in strings and
+/// invalid UTF-8, which Python refuses, are left for the engine to judge. [`Api::Invocations`] takes any body, and
+/// describes what is no JSON object as nothing.
+pub fn describe<'a>(body: &'a [u8], api: Api, sink: &mut dyn TextSink) -> Result<Described<'a>, Malformed> {
+    match Fields::find(body) {
+        Ok(fields) => {
+            text::give(&fields, api, sink)?;
+            fields.describe()
+        }
+        Err(_) if api == Api::Invocations => Ok(Described::default()),
+        Err(malformed) => Err(malformed),
+    }
+}
+
+/// The values of the top-level keys that mean something to routing, not yet looked into.
+#[derive(Debug, Default)]
+struct Fields<'a> {
+    model: Option<Value<'a>>,
+    stream: Option<Value<'a>>,
+    stream_options: Option<Value<'a>>,
+    prompt_cache_key: Option<Value<'a>>,
+    cache_salt: Option<Value<'a>>,
+    extra_key: Option<Value<'a>>,
+    lora_path: Option<Value<'a>>,
+    previous_response_id: Option<Value<'a>>,
+    instructions: Option<Value<'a>>,
+    system: Option<Value<'a>>,
+    messages: Option<Value<'a>>,
+    input: Option<Value<'a>>,
+    prompt: Option<Value<'a>>,
+    query: Option<Value<'a>>,
+    text_1: Option<Value<'a>>,
+    queries: Option<Value<'a>>,
+    data_1: Option<Value<'a>>,
+}
+
+impl<'a> Fields<'a> {
+    /// One pass over the whole body, which checks its structure too.
+    fn find(body: &'a [u8]) -> Result<Self, Malformed> {
+        let mut fields = Fields::default();
+        let mut cursor = Cursor::new(body);
+        let Some(mut members) = cursor.members() else {
+            return Err(cursor.malformed("a JSON object"));
+        };
+        while let Some(key) = members.next_key()? {
+            let field = match key.decoded().as_ref() {
+                b"model" => &mut fields.model,
+                b"stream" => &mut fields.stream,
+                b"stream_options" => &mut fields.stream_options,
+                b"prompt_cache_key" => &mut fields.prompt_cache_key,
+                b"cache_salt" => &mut fields.cache_salt,
+                b"extra_key" => &mut fields.extra_key,
+                b"lora_path" => &mut fields.lora_path,
+                b"previous_response_id" => &mut fields.previous_response_id,
+                b"instructions" => &mut fields.instructions,
+                b"system" => &mut fields.system,
+                b"messages" => &mut fields.messages,
+                b"input" => &mut fields.input,
+                b"prompt" => &mut fields.prompt,
+                b"query" => &mut fields.query,
+                b"text_1" => &mut fields.text_1,
+                b"queries" => &mut fields.queries,
+                b"data_1" => &mut fields.data_1,
+                _ => continue,
+            };
+            *field = Some(members.value()?);
+        }
+        cursor.end()?;
+        Ok(fields)
+    }
+
+    fn describe(&self) -> Result<Described<'a>, Malformed> {
+        Ok(Described {
+            model: string(self.model),
+            stream: self.stream.is_some_and(Value::is_true),
+            include_usage: match self.stream_options {
+                Some(options) => options.member(b"include_usage")?.is_some_and(Value::is_true),
+                None => false,
+            },
+            prompt_cache_key: string(self.prompt_cache_key),
+            cache_salt: string(self.cache_salt),
+            extra_key: string(self.extra_key),
+            adapter: string(self.lora_path),
+            previous_response_id: string(self.previous_response_id),
+        })
+    }
+}
+
+fn string(value: Option<Value<'_>>) -> Option<Cow<'_, str>> {
+    value?.string().map(|raw| raw.decode())
+}
+
+#[cfg(test)]
+mod tests;
