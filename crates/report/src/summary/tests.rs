@@ -120,7 +120,7 @@ fn intervals_hold_their_figures_and_narrow_with_more_requests() {
         let records: Vec<RequestRecord> = (0..count)
             .map(|sequence| {
                 let user = (sequence % 40) as u32;
-                RequestRecord { user, ..record(sequence, 50 + (sequence * 2_654_435_761 >> 9) % 1_000) }
+                RequestRecord { user, ..record(sequence, 50 + ((sequence * 2_654_435_761) >> 9) % 1_000) }
             })
             .collect();
         StrategySummary::of("RANDOM", &records, Some(4))

@@ -1,0 +1,173 @@
+//! What an answer says about itself: whether a token came, how many there were, whether something went wrong.
+
+use std::fmt;
+
+use isotherm_report::{Failure, FailureKind};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// The parts of a chat completion, or of a chunk of one, that a measurement needs.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Answer {
+    choices: Vec<Choice>,
+    pub(crate) usage: Option<Usage>,
+    error: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+struct Choice {
+    delta: Delta,
+}
+
+/// What a chunk adds; the text itself is not kept.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+struct Delta {
+    content: Filled,
+    reasoning: Filled,
+    reasoning_content: Filled,
+    tool_calls: Filled,
+}
+
+/// Token counts as the engine gives them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Usage {
+    pub(crate) prompt_tokens: Option<u64>,
+    pub(crate) completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptTokensDetails>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default)]
+struct PromptTokensDetails {
+    cached_tokens: Option<u64>,
+}
+
+impl Answer {
+    /// Reads a response body or the data of one event.
+    pub(crate) fn parse(json: &[u8]) -> Result<Answer, Failure> {
+        let answer: Answer = serde_json::from_slice(json).map_err(|error| Failure {
+            kind: FailureKind::Malformed,
+            detail: format!("not a chat completion: {error}: {}", excerpt(json)),
+        })?;
+        match &answer.error {
+            Some(error) if !error.is_null() => {
+                Err(Failure { kind: FailureKind::ErrorEvent, detail: excerpt(error.to_string().as_bytes()) })
+            }
+            _ => Ok(answer),
+        }
+    }
+
+    /// Whether a chunk brings a token: content, reasoning or part of a tool call that is not empty.
+    pub(crate) fn has_token(&self) -> bool {
+        let filled =
+            |delta: &Delta| delta.content.0 || delta.reasoning.0 || delta.reasoning_content.0 || delta.tool_calls.0;
+        self.choices.iter().any(|choice| filled(&choice.delta))
+    }
+}
+
+impl Usage {
+    pub(crate) fn cached_tokens(&self) -> Option<u64> {
+        self.prompt_tokens_details?.cached_tokens
+    }
+}
+
+/// The beginning of a body, for a message.
+pub(crate) fn excerpt(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).chars().take(200).collect()
+}
+
+/// Whether a JSON value holds anything: a string or an array that is not empty, or an object.
+#[derive(Clone, Copy, Debug, Default)]
+struct Filled(bool);
+
+impl<'de> Deserialize<'de> for Filled {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Filled, D::Error> {
+        deserializer.deserialize_any(FilledVisitor)
+    }
+}
+
+struct FilledVisitor;
+
+impl<'de> Visitor<'de> for FilledVisitor {
+    type Value = Filled;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a string, an array, an object or null")
+    }
+
+    fn visit_unit<E>(self) -> Result<Filled, E> {
+        Ok(Filled(false))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Filled, E> {
+        Ok(Filled(!text.is_empty()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Filled, A::Error> {
+        let mut filled = false;
+        while items.next_element::<IgnoredAny>()?.is_some() {
+            filled = true;
+        }
+        Ok(Filled(filled))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Filled, A::Error> {
+        while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Filled(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_report::FailureKind;
+
+    use super::Answer;
+
+    fn has_token(delta: &str) -> bool {
+        Answer::parse(format!(r#"{{"id":"x","choices":[{{"index":0,"delta":{delta}}}],"usage":null}}"#).as_bytes())
+            .unwrap()
+            .has_token()
+    }
+
+    #[test]
+    fn a_token_is_content_reasoning_or_a_tool_call_that_is_not_empty() {
+        for delta in [r#"{"role":"assistant","content":""}"#, r#"{"content":null,"tool_calls":[]}"#, "{}"] {
+            assert!(!has_token(delta), "{delta}");
+        }
+        for delta in [
+            r#"{"content":"\n"}"#,
+            r#"{"reasoning":"Hm"}"#,
+            r#"{"content":"","reasoning_content":"Hm"}"#,
+            r#"{"content":null,"tool_calls":[{"index":0,"function":{"name":"f"}}]}"#,
+            r#"{"content":[{"type":"text","text":"a"}]}"#,
+        ] {
+            assert!(has_token(delta), "{delta}");
+        }
+    }
+
+    #[test]
+    fn reads_usage_with_and_without_cached_tokens() {
+        let usage = |json: &str| Answer::parse(json.as_bytes()).unwrap().usage.unwrap();
+        let full = usage(
+            r#"{"choices":[],"usage":{"prompt_tokens":9,"total_tokens":11,"completion_tokens":2,
+                "prompt_tokens_details":{"cached_tokens":4,"audio_tokens":null}}}"#,
+        );
+        assert_eq!((full.prompt_tokens, full.completion_tokens, full.cached_tokens()), (Some(9), Some(2), Some(4)));
+        let bare = usage(r#"{"usage":{"prompt_tokens":9,"prompt_tokens_details":null}}"#);
+        assert_eq!((bare.prompt_tokens, bare.completion_tokens, bare.cached_tokens()), (Some(9), None, None));
+    }
+
+    #[test]
+    fn errors_and_nonsense_are_failures() {
+        let failure = |json: &str| Answer::parse(json.as_bytes()).unwrap_err();
+        let error = failure(r#"{"error":{"message":"out of memory","code":500}}"#);
+        assert_eq!(error.kind, FailureKind::ErrorEvent);
+        assert!(error.detail.contains("out of memory"));
+        assert_eq!(failure(r#"{"error":"broken"}"#).kind, FailureKind::ErrorEvent);
+        assert_eq!(failure("<html>").kind, FailureKind::Malformed);
+        assert!(Answer::parse(br#"{"error":null,"choices":[]}"#).is_ok());
+    }
+}

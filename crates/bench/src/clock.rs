@@ -1,0 +1,27 @@
+//! Time since a run began, in the engines' time.
+
+use std::time::{Duration, Instant};
+
+/// Reads the wall clock and converts between its time and the engines'.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+    speed: f64,
+}
+
+impl Clock {
+    /// Starts now.
+    pub(crate) fn start(speed: f64) -> Clock {
+        Clock { start: Instant::now(), speed }
+    }
+
+    /// Engine time since the start.
+    pub(crate) fn now(&self) -> Duration {
+        self.start.elapsed().mul_f64(self.speed)
+    }
+
+    /// How long this much engine time takes on the wall clock.
+    pub(crate) fn wall(&self, engine_time: Duration) -> Duration {
+        engine_time.div_f64(self.speed)
+    }
+}

@@ -1,0 +1,49 @@
+//! How a plan is driven: how many requests, how fast, how long to wait.
+
+use std::time::Duration;
+
+/// Settings of a run, apart from the plan and the target.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Requests sent first, that enter no figure: three for every user by default, so that the users who start in the
+    /// middle of a document have left it and queues have their usual length.
+    pub warm_up: u64,
+    /// Requests measured after them, at least 1.
+    pub requests: u64,
+    /// How many times faster than the wall clock the engines run; 1 for real ones. Think times shrink by it and
+    /// measured times grow by it, so that all figures are in the engines' time.
+    pub speed: f64,
+    /// Ask for a stream; without it, the time to first token is the time to the whole answer.
+    pub stream: bool,
+    /// Ask for exactly as many tokens as planned, which vLLM, SGLang, TensorRT-LLM and llama.cpp understand, and
+    /// OpenAI's own service refuses.
+    pub ignore_eos: bool,
+    /// Length of the prompts' text for each planned token.
+    pub characters_per_token: f64,
+    /// How long a connection may take to open, in wall-clock time.
+    pub connect_timeout: Duration,
+    /// How long a request may take in all, in wall-clock time.
+    pub request_timeout: Duration,
+}
+
+impl Options {
+    /// The defaults: 700 requests at speed 2.
+    ///
+    /// 46 users, 7 engines of Llama-3.1-70B on 8 H100 and documents of 8,000 tokens make about 10 requests a second of
+    /// engine time, so a strategy takes about 45 s of wall-clock time. 700 requests use some 127 documents: the hit
+    /// rate of a random choice then scatters with a standard deviation of about 1.3 points. At speed 2 two cores are
+    /// busy to less than half, and a millisecond lost on the way counts as two: little beside the 60 ms of a warm
+    /// first token.
+    pub fn for_users(users: u32) -> Options {
+        Options {
+            warm_up: 3 * u64::from(users),
+            requests: 700,
+            speed: 2.0,
+            stream: true,
+            ignore_eos: true,
+            characters_per_token: isotherm_workload::CHARACTERS_PER_TOKEN,
+            connect_timeout: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(120),
+        }
+    }
+}
