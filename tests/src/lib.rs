@@ -1,1 +1,28 @@
-//! Helpers for tests through the front door.
+//! The testkit: starts the real binary, speaks HTTP to it, reads its metrics. Everything here panics with what was
+//! seen when something is not as it should be, as a test's assertion does.
+
+mod engines;
+mod http;
+mod metrics;
+mod process;
+mod prompts;
+
+pub use engines::{Engines, ObservedRequest, engine_requests, highest_concurrency, set_faults};
+pub use http::{Answer, Broken, Client, Stream};
+pub use metrics::Metrics;
+pub use process::{Ended, Running, run};
+pub use prompts::{chat, document, streamed_chat};
+
+use std::time::{Duration, Instant};
+
+/// Waits until `holds` gives a value, at most `within`; panics with `what` otherwise.
+pub async fn eventually<T>(what: &str, within: Duration, mut holds: impl AsyncFnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(value) = holds().await {
+            return value;
+        }
+        assert!(started.elapsed() < within, "not within {within:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,1 @@
+//! Changing the fleet while it serves: `isotherm instances`.

@@ -1,0 +1,27 @@
+//! What Isotherm promises, tried on the real binary from outside.
+
+mod death_of_an_engine;
+mod fleet_changes;
+mod native_api;
+mod one_beginning;
+mod reload;
+mod shutdown;
+mod threshold;
+
+use isotherm_tests::{Engines, Running};
+
+/// A fleet of emulated engines with its router, on free ports.
+fn up(options: &[&str]) -> Running {
+    let mut arguments = vec!["up", "--port", "0", "--admin-port", "0"];
+    arguments.extend_from_slice(options);
+    Running::start(&arguments)
+}
+
+/// A router in front of engines, on free ports; its answers tell its decisions.
+fn serve(engines: &Engines, options: &[&str]) -> Running {
+    let mut arguments: Vec<String> =
+        ["serve", "--port", "0", "--admin-port", "0", "--expose-decisions", "true"].map(str::to_owned).into();
+    arguments.extend(engines.instance_flags());
+    arguments.extend(options.iter().map(|option| (*option).to_owned()));
+    Running::start(&arguments)
+}

@@ -1,0 +1,1 @@
+//! SageMaker's container path `/invocations`, and what `explain` says of short texts.

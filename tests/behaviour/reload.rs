@@ -1,0 +1,1 @@
+//! The configuration file changes under a running router.

@@ -1,0 +1,1 @@
+//! Ctrl-C: what runs finishes, then the process ends well.
