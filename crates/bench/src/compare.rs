@@ -7,7 +7,7 @@ use isotherm_report::{Report, StrategySummary, comparison, csv};
 use isotherm_workload::{Plan, Prediction};
 
 use crate::validity::{Lag, objections};
-use crate::{Options, Progress, Run, RunError, Target, run};
+use crate::{Options, Progress, Run, RunError, Target, calibrate, run};
 
 /// Supplies each strategy with instances whose caches are cold, or with text that they have not seen.
 pub trait Fleet {
@@ -62,15 +62,31 @@ pub fn compare<F: Fleet>(
         runs: Vec::new(),
         prediction: None,
     };
+    let mut options = options.clone();
     for strategy in strategies {
         let arm = fleet.start(strategy).map_err(CompareError::Fleet)?;
-        progress.started(strategy, options.warm_up + options.requests);
-        let outcome = run(&arm.target, plan, arm.text_seed, options, progress);
-        progress.finished();
+        let outcome = measure(&arm, strategy, plan, &mut options, progress);
         let engine_lag = fleet.stop().map_err(CompareError::Fleet)?;
         comparison.add(strategy, outcome?, arm.instances, engine_lag);
     }
     Ok(comparison)
+}
+
+/// Runs one strategy. The first one finds out how long tokens are, for all of them.
+fn measure(
+    arm: &Arm,
+    strategy: &str,
+    plan: &Plan,
+    options: &mut Options,
+    progress: &dyn Progress,
+) -> Result<Run, RunError> {
+    if options.characters_per_token.is_none() {
+        options.characters_per_token = calibrate(&arm.target, arm.text_seed, options)?;
+    }
+    progress.started(strategy, options.warm_up + options.requests);
+    let outcome = run(&arm.target, plan, arm.text_seed, options, progress);
+    progress.finished();
+    outcome
 }
 
 /// Why strategies could not be compared.

@@ -6,6 +6,7 @@
 //! shares the machine with whatever it measures.
 
 mod answer;
+mod calibrate;
 mod chat;
 mod clock;
 mod compare;
@@ -19,6 +20,7 @@ mod run;
 mod target;
 mod validity;
 
+pub use calibrate::calibrate;
 pub use compare::{Arm, CompareError, Comparison, Fleet, compare};
 pub use models::{ModelsError, first_model};
 pub use options::Options;

@@ -18,8 +18,9 @@ pub struct Options {
     /// Ask for exactly as many tokens as planned, which vLLM, SGLang, TensorRT-LLM and llama.cpp understand, and
     /// OpenAI's own service refuses.
     pub ignore_eos: bool,
-    /// Length of the prompts' text for each planned token.
-    pub characters_per_token: f64,
+    /// Length of the prompts' text for each planned token; `None` asks the engine ([`compare`](crate::compare)), or
+    /// takes [`isotherm_workload::CHARACTERS_PER_TOKEN`] ([`run`](crate::run)).
+    pub characters_per_token: Option<f64>,
     /// How long a connection may take to open, in wall-clock time.
     pub connect_timeout: Duration,
     /// How long a request may take in all, in wall-clock time.
@@ -41,7 +42,7 @@ impl Options {
             speed: 2.0,
             stream: true,
             ignore_eos: true,
-            characters_per_token: isotherm_workload::CHARACTERS_PER_TOKEN,
+            characters_per_token: None,
             connect_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(120),
         }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Method, Request, header};
 use http_body_util::Full;
 use isotherm_report::RequestRecord;
-use isotherm_workload::{Counter, Plan, PlannedRequest, Prediction, TextWriter};
+use isotherm_workload::{CHARACTERS_PER_TOKEN, Counter, Plan, PlannedRequest, Prediction, TextWriter};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 
@@ -69,6 +69,8 @@ pub enum RunError {
     Runtime(#[source] io::Error),
     #[error("cannot reach the target: {0}")]
     Unreachable(String),
+    #[error("{target} does not answer a first chat completion: {detail}")]
+    Probe { target: String, detail: String },
 }
 
 /// A runtime on the calling thread.
@@ -123,7 +125,8 @@ async fn drive(
 
     let begin = Instant::now();
     let shared = Arc::new(Shared {
-        writer: TextWriter::new(text_seed).with_characters_per_token(options.characters_per_token),
+        writer: TextWriter::new(text_seed)
+            .with_characters_per_token(options.characters_per_token.unwrap_or(CHARACTERS_PER_TOKEN)),
         clock: Clock::start(options.speed),
         sent: AtomicU64::new(0),
         all_sent: watch::Sender::new(false),
@@ -186,7 +189,7 @@ async fn be_user(
     }
 }
 
-fn http_request(target: &Target, body: Bytes) -> Request<Full<Bytes>> {
+pub(crate) fn http_request(target: &Target, body: Bytes) -> Request<Full<Bytes>> {
     let builder = target.request(chat::PATH).method(Method::POST).header(header::CONTENT_TYPE, "application/json");
     match builder.body(Full::new(body)) {
         Ok(request) => request,
