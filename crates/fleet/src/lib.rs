@@ -1,1 +1,30 @@
-//! Live truth about instances: topology, discovery, probes, health.
+//! Live truth about instances: the topology that requests are routed over, and what keeps it true.
+//!
+//! [`Fleet`] is the one writer; threads that serve requests read its [`Topology`] snapshot and choose instances in
+//! [`Variant`]s. Probes, model listings and DNS run beside them and never delay a request.
+
+mod address;
+mod apply;
+mod change;
+mod clock;
+mod directory;
+mod fleet;
+mod instance;
+mod listing;
+mod lock;
+mod reconcile;
+mod status;
+mod stored_responses;
+mod topology;
+mod variant;
+
+pub use address::Address;
+pub use change::{ChangeError, IfLast, InstanceName, NewInstance};
+pub use clock::Clock;
+pub use fleet::Fleet;
+pub use instance::{Instance, Location, Origin};
+pub use listing::Model;
+pub use status::InstanceStatus;
+pub use stored_responses::StoredResponses;
+pub use topology::{Endpoint, Serving, Topology, TrafficShare};
+pub use variant::{InstanceNow, OrderedInstance, Placement, QueueFull, SlotGuard, Variant, Waiting};

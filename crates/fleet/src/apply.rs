@@ -1,0 +1,84 @@
+//! Makes the fleet what a configuration describes, at the start and at every reload.
+
+use std::sync::Arc;
+
+use isotherm_config::{Config, InstanceSource};
+use tracing::info;
+
+use crate::fleet::Writer;
+use crate::reconcile::Desired;
+use crate::{Endpoint, Fleet, Instance, Origin, Topology, TrafficShare, Variant};
+
+impl Fleet {
+    /// Makes the fleet what the configuration describes.
+    ///
+    /// Changes only what came from the file: instances that were added or removed by the admin API stay so, and so do
+    /// drains. An instance whose id, URL and key stay keeps its counters and its health; new weights, bounds and
+    /// routing are taken over in place. Requests in flight on what is gone end undisturbed.
+    pub fn apply(&self, config: &Config) {
+        self.write(|writer, before| {
+            let endpoints = config.endpoints.iter().map(|endpoint| self.endpoint(writer, before, endpoint)).collect();
+            self.publish(endpoints);
+            // Only now that nobody finds them any more.
+            let after = self.topology();
+            for gone in before.variants().filter(|variant| after.variants().all(|kept| !Arc::ptr_eq(kept, variant))) {
+                gone.retire();
+            }
+            writer.withdrawn.retain(|location, _| after.variant_at(location).is_some());
+        });
+    }
+
+    /// The endpoint as configured; variants that were there before are the same as before.
+    fn endpoint(
+        &self,
+        writer: &mut Writer,
+        before: &Topology,
+        configured: &isotherm_config::Endpoint,
+    ) -> Arc<Endpoint> {
+        let name = configured.name.shared();
+        let known = before.endpoint(&name);
+        let share = |configured: &isotherm_config::Variant| {
+            let known = known.and_then(|endpoint| endpoint.variant(configured.name.as_str()));
+            let variant = match known {
+                Some(variant) => {
+                    variant.set_plan(configured.clone());
+                    Arc::clone(variant)
+                }
+                None => Arc::new(Variant::new(Arc::clone(&name), configured.clone(), self.clock())),
+            };
+            writer.follow_file(&variant);
+            TrafficShare { variant, weight: configured.weight.get() }
+        };
+        Arc::new(Endpoint::new(name.clone(), configured.variants.iter().map(share).collect()))
+    }
+}
+
+impl Writer {
+    /// Makes a variant's instances those that the file lists, and removes those of DNS names that it no longer has.
+    pub(crate) fn follow_file(&mut self, variant: &Variant) {
+        let plan = variant.plan();
+        let desired: Vec<_> = plan.instances.iter().filter_map(Desired::by_url).collect();
+        self.reconcile(variant, &Origin::File, &desired);
+        let is_configured = |instance: &Instance| match instance.origin() {
+            Origin::Dns(name) => plan.instances.iter().any(
+                |entry| matches!(&entry.source, InstanceSource::Dns { name: configured, .. } if configured == name),
+            ),
+            Origin::File | Origin::Api | Origin::Started => true,
+        };
+        for one in variant.instances(variant.clock().now()) {
+            if !is_configured(&one.instance) {
+                variant.take_out(one.instance.id(), "its DNS name is no longer in the configuration");
+            }
+        }
+    }
+}
+
+impl Variant {
+    /// Ends the life of every instance of a variant that is no longer there.
+    fn retire(&self) {
+        info!(endpoint = %self.endpoint(), variant = %self.name(), "variant removed");
+        for one in self.instances(self.clock().now()) {
+            self.take_out(one.instance.id(), "its variant was removed");
+        }
+    }
+}

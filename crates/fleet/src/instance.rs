@@ -1,0 +1,179 @@
+//! One replica of an engine, as the data plane sees it: where it is reached, and when it was last heard of.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwapOption;
+use http::HeaderValue;
+use isotherm_config::{ApiKey, DnsName, InstanceUrl};
+use isotherm_core::{InstanceId, Time};
+use parking_lot::Mutex;
+
+use crate::Address;
+use crate::listing::Listing;
+
+/// Bytes that follow each other faster than this are noted once: the note is shared by all threads.
+const NOTE_EVERY: Duration = Duration::from_millis(100);
+
+/// One life of a replica: made when it is added, the same until it is removed.
+#[derive(Debug)]
+pub struct Instance {
+    location: Arc<Location>,
+    address: Address,
+    api_key: Option<ApiKey>,
+    authorization: Option<HeaderValue>,
+    origin: Origin,
+    since: SystemTime,
+    listing: ArcSwapOption<Listing>,
+    answered_probe: AtomicBool,
+    /// What was wrong with the last probe.
+    problem: Mutex<Option<Arc<str>>>,
+    /// Nanoseconds of the clock at the last response byte; 0 before the first one.
+    last_byte: AtomicU64,
+}
+
+/// Where an instance stands in the topology: names only, so that it can be kept without keeping the instance.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// The endpoint's name.
+    pub endpoint: Arc<str>,
+    /// The variant's name.
+    pub variant: Arc<str>,
+    /// The instance's id.
+    pub instance: InstanceId,
+}
+
+/// Who brought an instance in, and so who may take it out again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// A URL in the configuration; a reload removes it when the file no longer lists it.
+    File,
+    /// The answer for this DNS name of the configuration; removed when it leaves the answer.
+    Dns(DnsName),
+    /// The admin API; stays until it is removed there or the process ends.
+    Api,
+    /// Isotherm started the process itself.
+    Started,
+}
+
+impl Origin {
+    /// The word in listings.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Origin::File => "file",
+            Origin::Dns(_) => "dns",
+            Origin::Api => "api",
+            Origin::Started => "started",
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Instance {
+    pub(crate) fn new(location: Location, url: &InstanceUrl, api_key: Option<ApiKey>, origin: Origin) -> Instance {
+        Instance {
+            location: Arc::new(location),
+            address: Address::of(url.clone()),
+            authorization: api_key.as_ref().and_then(bearer),
+            api_key,
+            origin,
+            since: SystemTime::now(),
+            listing: ArcSwapOption::empty(),
+            answered_probe: AtomicBool::new(false),
+            problem: Mutex::new(None),
+            last_byte: AtomicU64::new(0),
+        }
+    }
+
+    /// Its stable name, unique within its variant.
+    pub fn id(&self) -> &InstanceId {
+        &self.location.instance
+    }
+
+    /// Its endpoint, variant and id.
+    pub fn location(&self) -> &Arc<Location> {
+        &self.location
+    }
+
+    /// Where it is reached.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The engine's own credential, sent in place of the client's; marked sensitive.
+    pub fn authorization(&self) -> Option<&HeaderValue> {
+        self.authorization.as_ref()
+    }
+
+    /// Who brought it in.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// When it was added.
+    pub fn since(&self) -> SystemTime {
+        self.since
+    }
+
+    /// Notes that a byte of a response came at `now`: proof of life while probes time out.
+    ///
+    /// Cheap enough for every chunk; accurate to 100 ms.
+    pub fn note_byte(&self, now: Time) {
+        let noted = Time::from_nanoseconds(self.last_byte.load(Ordering::Relaxed));
+        if noted == Time::ZERO || now.since(noted) >= NOTE_EVERY {
+            self.last_byte.store(now.as_nanoseconds().max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// When a byte of a response last came from it.
+    pub fn last_byte(&self) -> Option<Time> {
+        let nanoseconds = self.last_byte.load(Ordering::Relaxed);
+        (nanoseconds > 0).then(|| Time::from_nanoseconds(nanoseconds))
+    }
+
+    /// Whether it is reached at this URL with this key.
+    pub(crate) fn is_reached_by(&self, url: &InstanceUrl, api_key: Option<&ApiKey>) -> bool {
+        self.address.is_at(url) && self.api_key.as_ref() == api_key
+    }
+
+    /// Whether a probe or a request was ever answered.
+    pub(crate) fn was_heard_of(&self) -> bool {
+        self.answered_probe.load(Ordering::Relaxed) || self.last_byte().is_some()
+    }
+
+    pub(crate) fn note_answered_probe(&self) {
+        self.answered_probe.store(true, Ordering::Relaxed);
+    }
+
+    /// What it last listed; `None` while it has not said.
+    pub(crate) fn listing(&self) -> Option<Arc<Listing>> {
+        self.listing.load_full()
+    }
+
+    pub(crate) fn set_listing(&self, listing: Arc<Listing>) {
+        self.listing.store(Some(listing));
+    }
+
+    /// What was wrong with the last probe, in words.
+    pub fn problem(&self) -> Option<Arc<str>> {
+        self.problem.lock().clone()
+    }
+
+    pub(crate) fn set_problem(&self, problem: Option<Arc<str>>) {
+        *self.problem.lock() = problem;
+    }
+}
+
+/// The header that carries a key, kept out of debug output.
+fn bearer(key: &ApiKey) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose())).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}

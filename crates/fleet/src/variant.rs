@@ -1,0 +1,272 @@
+//! A production variant that all threads share: one short lock around the routing state, and the queue before it.
+
+mod queue;
+mod slot;
+mod waiting;
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::task::Waker;
+
+use arc_swap::ArcSwap;
+use isotherm_core::{
+    Availability, Decision, Evidence, Generation, InstanceId, InstanceSpec, InstanceView, ModelHash, Models, PrefixKey,
+    Refusal, RouteRequest, Routing, Time, VariantState, Weight,
+};
+use rand::Rng;
+use tracing::info;
+
+use self::queue::Queue;
+pub use self::slot::SlotGuard;
+pub use self::waiting::{QueueFull, Waiting};
+use crate::listing::Listing;
+use crate::lock::Mutex;
+use crate::{Clock, Instance, Location};
+
+/// A set of instances with one routing configuration.
+///
+/// Choosing and counting happen in one step under one lock, so that two threads can't take the same last place. What
+/// the lock guards is plain numbers; it is held for microseconds and never across an await.
+#[derive(Debug)]
+pub struct Variant {
+    endpoint: Arc<str>,
+    name: Arc<str>,
+    clock: Clock,
+    plan: ArcSwap<isotherm_config::Variant>,
+    guarded: Mutex<Guarded>,
+}
+
+#[derive(Debug)]
+struct Guarded {
+    state: VariantState<Arc<Instance>>,
+    queue: Queue,
+}
+
+/// A request's place on an instance: the decision, the instance, and the slot that counts it there.
+#[derive(Debug)]
+pub struct Placement {
+    /// What was decided and why.
+    pub decision: Decision,
+    /// The chosen instance.
+    pub instance: Arc<Instance>,
+    /// Counts the request as in flight until it is dropped.
+    pub slot: SlotGuard,
+}
+
+/// One instance as it stood at one moment.
+#[derive(Debug, Clone)]
+pub struct InstanceNow {
+    /// The instance.
+    pub instance: Arc<Instance>,
+    /// Its present life.
+    pub generation: Generation,
+    /// Its share relative to the others.
+    pub weight: Weight,
+    /// The most requests that may be in flight on it.
+    pub max_in_flight: Option<NonZeroU32>,
+    /// Requests in flight on it.
+    pub in_flight: u32,
+    /// Whether it may be chosen.
+    pub availability: Availability,
+}
+
+/// One place in a key's order of instances.
+#[derive(Debug, Clone)]
+pub struct OrderedInstance {
+    /// The instance.
+    pub now: InstanceNow,
+    /// Whether it may be chosen for this request: up, and serving the model.
+    pub eligible: bool,
+}
+
+impl Variant {
+    /// A variant as configured, still without instances.
+    pub(crate) fn new(endpoint: Arc<str>, plan: isotherm_config::Variant, clock: Clock) -> Variant {
+        let guarded = Guarded { state: VariantState::new(plan.routing, clock.now()), queue: Queue::default() };
+        let (name, plan) = (plan.name.shared(), ArcSwap::from_pointee(plan));
+        Variant { endpoint, name, clock, plan, guarded: Mutex::new(guarded) }
+    }
+
+    /// The name of the endpoint that it belongs to.
+    pub fn endpoint(&self) -> &Arc<str> {
+        &self.endpoint
+    }
+
+    /// Its name, unique within its endpoint.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// What the configuration says of it.
+    pub(crate) fn plan(&self) -> Arc<isotherm_config::Variant> {
+        self.plan.load_full()
+    }
+
+    pub(crate) fn set_plan(&self, plan: isotherm_config::Variant) {
+        let routing = plan.routing;
+        self.plan.store(Arc::new(plan));
+        self.change(|state| state.set_routing(routing));
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Where an instance of that id stands.
+    pub(crate) fn location_of(&self, id: &InstanceId) -> Location {
+        Location { endpoint: Arc::clone(&self.endpoint), variant: Arc::clone(&self.name), instance: id.clone() }
+    }
+
+    /// Whether a location lies in this variant.
+    pub(crate) fn is_at(&self, location: &Location) -> bool {
+        (&location.endpoint, &location.variant) == (&self.endpoint, &self.name)
+    }
+
+    /// The routing configuration in force.
+    pub fn routing(&self) -> Routing {
+        self.guarded.lock().state.routing()
+    }
+
+    /// Chooses an instance for a request and counts the request there, until the placement's slot is dropped.
+    ///
+    /// A request's first choice (nothing tried yet) also feeds the budget of resends.
+    pub fn choose<R: Rng>(
+        self: &Arc<Self>,
+        request: &RouteRequest<'_>,
+        now: Time,
+        rng: &mut R,
+    ) -> Result<Placement, Refusal> {
+        let mut guarded = self.guarded.lock();
+        if request.tried.is_empty() {
+            guarded.state.retry_budget().count_request(now);
+        }
+        let choice = guarded.state.choose(request, now, rng);
+        drop(guarded);
+        choice.map(|choice| Placement::of(self, choice))
+    }
+
+    /// Joins the queue for an instance with room, after [`Variant::choose`] has said [`Refusal::Full`].
+    ///
+    /// The future that is returned is ready when its turn has come and it was placed, or when waiting has become
+    /// pointless (nothing is left that could serve it). First come, first served among those that the same instances
+    /// could serve. Dropping it leaves the queue. At most `max_waiting` requests wait at a time.
+    pub fn wait<R: Rng>(
+        self: &Arc<Self>,
+        request: &RouteRequest<'_>,
+        rng: &mut R,
+        max_waiting: u32,
+    ) -> Result<Waiting, QueueFull> {
+        Waiting::join(self, request, rng, max_waiting)
+    }
+
+    /// How many requests wait for room.
+    pub fn waiting(&self) -> usize {
+        self.guarded.lock().queue.len()
+    }
+
+    /// Takes in something that was seen of an instance. True when it changed whether the instance may be chosen.
+    pub fn observe(&self, generation: Generation, evidence: Evidence, now: Time) -> bool {
+        self.change(|state| state.observe(generation, evidence, now))
+    }
+
+    /// Takes one resend out of the budget; false when there is none left.
+    pub fn withdraw_resend(&self, now: Time) -> bool {
+        self.guarded.lock().state.retry_budget().withdraw(now)
+    }
+
+    /// Every instance, in the order in which they were added.
+    pub fn instances(&self, now: Time) -> Vec<InstanceNow> {
+        self.guarded.lock().state.instances(now).map(|view| InstanceNow::of(&view)).collect()
+    }
+
+    /// Every instance in the order of a key, the eligible ones and the others alike: what `explain` shows.
+    pub fn order(&self, key: PrefixKey, model: Option<ModelHash>, now: Time) -> Vec<OrderedInstance> {
+        let guarded = self.guarded.lock();
+        let order = guarded.state.order(key, model, now);
+        order
+            .iter()
+            .map(|entry| OrderedInstance { now: InstanceNow::of(&entry.instance), eligible: entry.eligible })
+            .collect()
+    }
+
+    /// Whether a request could be placed: some instance is neither down nor draining.
+    ///
+    /// Ejected ones count: when nothing else is left, ejections are ignored.
+    pub fn has_eligible(&self, now: Time) -> bool {
+        self.guarded
+            .lock()
+            .state
+            .instances(now)
+            .any(|view| matches!(view.availability, Availability::Up | Availability::Ejected { .. }))
+    }
+
+    /// What each instance last listed; `None` for one that has not said.
+    pub(crate) fn listings(&self) -> Vec<Option<Arc<Listing>>> {
+        let guarded = self.guarded.lock();
+        guarded.state.instances(Time::ZERO).map(|view| view.data.listing()).collect()
+    }
+
+    /// Begins the life of an instance. `None` when one of that id is there already.
+    pub(crate) fn add(&self, spec: InstanceSpec, instance: Arc<Instance>) -> Option<Generation> {
+        self.change(|state| state.add(spec, instance))
+    }
+
+    /// Ends the life of an instance; requests in flight on it go on.
+    pub(crate) fn take_out(&self, id: &InstanceId, why: &str) {
+        if self.change(|state| state.remove(id)).is_some() {
+            info!(endpoint = %self.endpoint, variant = %self.name, instance = %id, "removed: {why}");
+        }
+    }
+
+    pub(crate) fn update(&self, spec: &InstanceSpec) -> bool {
+        self.change(|state| state.update(spec))
+    }
+
+    pub(crate) fn set_draining(&self, id: &InstanceId, draining: bool) -> bool {
+        self.change(|state| state.set_draining(id, draining))
+    }
+
+    pub(crate) fn set_models(&self, generation: Generation, models: Models) {
+        self.change(|state| state.set_models(generation, models));
+    }
+
+    /// Changes the state and places whoever waits and can be placed now.
+    fn change<T>(&self, change: impl FnOnce(&mut VariantState<Arc<Instance>>) -> T) -> T {
+        let mut guarded = self.guarded.lock();
+        let result = change(&mut guarded.state);
+        let placed = guarded.place_waiting(self.clock);
+        drop(guarded);
+        placed.into_iter().for_each(Waker::wake);
+        result
+    }
+}
+
+impl Guarded {
+    /// Places whoever waits and can be placed; the wakers are to be woken after the lock is released.
+    fn place_waiting(&mut self, clock: Clock) -> Vec<Waker> {
+        if self.queue.is_empty() { Vec::new() } else { self.queue.place(&mut self.state, clock.now()) }
+    }
+}
+
+impl InstanceNow {
+    pub(crate) fn is_draining(&self) -> bool {
+        self.availability == Availability::Draining
+    }
+
+    /// Whether it may be chosen and was heard of.
+    pub(crate) fn is_ready(&self) -> bool {
+        let may_be_chosen = matches!(self.availability, Availability::Up | Availability::Ejected { .. });
+        may_be_chosen && self.instance.was_heard_of()
+    }
+
+    fn of(view: &InstanceView<'_, Arc<Instance>>) -> InstanceNow {
+        InstanceNow {
+            instance: Arc::clone(view.data),
+            generation: view.generation,
+            weight: view.weight,
+            max_in_flight: view.max_in_flight,
+            in_flight: view.in_flight,
+            availability: view.availability,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The guard that gives a request's slot back: exactly once, however the request ends.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use isotherm_core::{Choice, Slot};
+
+use super::{Placement, Variant};
+use crate::Instance;
+
+/// Counts a request as in flight on its instance until it is dropped; then whoever waited longest gets the room.
+#[derive(Debug)]
+#[must_use = "dropping the guard ends the request's count"]
+pub struct SlotGuard {
+    variant: Arc<Variant>,
+    /// Taken when the guard is dropped.
+    slot: Option<Slot>,
+}
+
+impl SlotGuard {
+    /// The variant that the request was placed in.
+    pub fn variant(&self) -> &Arc<Variant> {
+        &self.variant
+    }
+}
+
+impl Drop for SlotGuard {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.variant.give_back(slot);
+        }
+    }
+}
+
+impl Placement {
+    pub(super) fn of(variant: &Arc<Variant>, choice: Choice<Arc<Instance>>) -> Placement {
+        let slot = SlotGuard { variant: Arc::clone(variant), slot: Some(choice.slot) };
+        Placement { decision: choice.decision, instance: choice.instance, slot }
+    }
+}
+
+impl Variant {
+    pub(super) fn give_back(&self, slot: Slot) {
+        let mut guarded = self.guarded.lock();
+        let freed = guarded.state.finish(slot);
+        let placed = if freed { guarded.place_waiting(self.clock) } else { Vec::new() };
+        drop(guarded);
+        placed.into_iter().for_each(Waker::wake);
+    }
+}
