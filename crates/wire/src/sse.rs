@@ -81,7 +81,7 @@ impl Name {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum First {
     #[default]
     Awaited,
