@@ -1,1 +1,26 @@
-//! Every metric name, the instruments and the access log.
+//! Every metric name, the instruments, and the access log.
+//!
+//! Handles on series are resolved once, when a variant or an instance comes into being; counting then takes no lock.
+//! Nothing here holds prompts, keys or tokens.
+
+mod access_log;
+mod duration_histogram;
+mod exposition;
+mod handles;
+mod instance_metrics;
+mod labels;
+mod metrics;
+pub mod names;
+mod process;
+#[cfg(test)]
+mod sample;
+mod series;
+mod variant_metrics;
+
+pub use access_log::{AccessLog, AccessLogEntry};
+pub use exposition::Exposition;
+pub use instance_metrics::InstanceMetrics;
+pub use labels::{ClientStage, Outcome, RetryKind, ShedCause, StatusClass, UpstreamErrorKind};
+pub use metrics::Metrics;
+pub use prometheus_client::metrics::gauge::Gauge;
+pub use variant_metrics::VariantMetrics;

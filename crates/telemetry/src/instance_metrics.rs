@@ -1,0 +1,101 @@
+//! The series of one instance, resolved once; they end when the instance is gone.
+
+use std::sync::Arc;
+
+use isotherm_core::Arm;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::labels::{Labels, UpstreamErrorKind};
+use crate::metrics::Shared;
+use crate::series::Lazy;
+use crate::variant_metrics::VariantMetrics;
+
+const ARMS: usize = Arm::ALL.len();
+
+/// What is counted for an instance. When the last handle is dropped, the instance's series end: a removed instance is
+/// not reported for ever.
+#[derive(Debug)]
+pub struct InstanceMetrics {
+    shared: Arc<Shared>,
+    scope: Labels,
+    in_flight: Gauge,
+    prompt_tokens: Lazy<Counter, ARMS>,
+    cached_tokens: Lazy<Counter, ARMS>,
+    cache_reported_prompt_tokens: Lazy<Counter, ARMS>,
+    output_tokens: Counter,
+    upstream_errors: Lazy<Counter, { UpstreamErrorKind::ALL.len() }>,
+    up: Gauge,
+    ejected: Gauge,
+    draining: Gauge,
+    /// Kept so that the variant's series outlive those of its instances.
+    _variant: Arc<VariantMetrics>,
+}
+
+impl InstanceMetrics {
+    pub(crate) fn new(shared: Arc<Shared>, scope: Labels, variant: Arc<VariantMetrics>) -> InstanceMetrics {
+        InstanceMetrics {
+            in_flight: shared.in_flight.series(scope.clone()),
+            prompt_tokens: Lazy::default(),
+            cached_tokens: Lazy::default(),
+            cache_reported_prompt_tokens: Lazy::default(),
+            output_tokens: shared.output_tokens.series(scope.clone()),
+            upstream_errors: Lazy::default(),
+            up: shared.instance_up.series(scope.clone()),
+            ejected: shared.instance_ejected.series(scope.clone()),
+            draining: shared.instance_draining.series(scope.clone()),
+            shared,
+            scope,
+            _variant: variant,
+        }
+    }
+
+    /// How many requests are in flight; whoever holds a slot adds one and takes it off again.
+    pub fn in_flight(&self) -> &Gauge {
+        &self.in_flight
+    }
+
+    /// An engine told the length of a prompt and, if it says so at all, how much of it was cached.
+    pub fn prompt(&self, arm: Arm, tokens: u64, cached: Option<u64>) {
+        let labels = || self.scope.with("arm", arm.as_str());
+        let index = arm as usize;
+        self.prompt_tokens.get(index, || self.shared.prompt_tokens.series(labels())).inc_by(tokens);
+        if let Some(cached) = cached {
+            let reported = || self.shared.cache_reported_prompt_tokens.series(labels());
+            self.cached_tokens.get(index, || self.shared.cached_tokens.series(labels())).inc_by(cached);
+            self.cache_reported_prompt_tokens.get(index, reported).inc_by(tokens);
+        }
+    }
+
+    /// An engine generated tokens.
+    pub fn output(&self, tokens: u64) {
+        self.output_tokens.inc_by(tokens);
+    }
+
+    /// Something went wrong between router and instance.
+    pub fn upstream_error(&self, kind: UpstreamErrorKind) {
+        let labels = || self.scope.with("kind", kind.as_str());
+        self.upstream_errors.get(kind as usize, || self.shared.upstream_errors.series(labels())).inc();
+    }
+
+    /// Whether the instance answers its probes.
+    pub fn set_up(&self, up: bool) {
+        self.up.set(up.into());
+    }
+
+    /// Whether the instance gets no requests because it failed some.
+    pub fn set_ejected(&self, ejected: bool) {
+        self.ejected.set(ejected.into());
+    }
+
+    /// Whether the instance gets no new requests on demand.
+    pub fn set_draining(&self, draining: bool) {
+        self.draining.set(draining.into());
+    }
+}
+
+impl Drop for InstanceMetrics {
+    fn drop(&mut self) {
+        self.shared.instances.end(&self.scope, self, || self.shared.remove_within(&self.scope));
+    }
+}

@@ -1,0 +1,206 @@
+//! The series of one variant, resolved once: counting takes no lock and builds no label.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use isotherm_core::{Arm, Decision, Reason, SpillCause, StrategyName};
+use parking_lot::RwLock;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::duration_histogram::DurationHistogram;
+use crate::labels::{ClientStage, Labels, RetryKind, ShedCause, StatusClass};
+use crate::metrics::Shared;
+use crate::series::Lazy;
+
+/// How many APIs are told apart; more than there are.
+const APIS: usize = 16;
+
+/// How many models of a variant are told apart.
+const MODELS: usize = 100;
+
+/// The longest model name in a label, in characters; a longer one is cut.
+const LONGEST_MODEL: usize = 100;
+
+const STRATEGIES: usize = StrategyName::ALL.len();
+const ARMS: usize = Arm::ALL.len();
+const REASONS: usize = Reason::ALL.len();
+const CAUSES: usize = SpillCause::ALL.len();
+
+/// What is counted for a variant. When the last handle is dropped, the variant's series end.
+#[derive(Debug)]
+pub struct VariantMetrics {
+    shared: Arc<Shared>,
+    scope: Labels,
+    requests: [OnceLock<(&'static str, Lazy<Counter, { StatusClass::ALL.len() }>)>; APIS],
+    duration: OnceLock<DurationHistogram>,
+    models: RwLock<HashMap<Arc<str>, Counter>>,
+    decisions: Box<Lazy<Counter, { STRATEGIES * ARMS * REASONS * (CAUSES + 1) }>>,
+    spills: Lazy<Counter, CAUSES>,
+    route: OnceLock<DurationHistogram>,
+    first_token: Lazy<DurationHistogram, { ARMS * REASONS }>,
+    retries: Lazy<Counter, { RetryKind::ALL.len() }>,
+    resends_refused: OnceLock<Counter>,
+    client_disconnects: Lazy<Counter, { ClientStage::ALL.len() }>,
+    waiting: OnceLock<Gauge>,
+    shed: Lazy<Counter, { ShedCause::ALL.len() }>,
+}
+
+impl VariantMetrics {
+    pub(crate) fn new(shared: Arc<Shared>, scope: Labels) -> VariantMetrics {
+        VariantMetrics {
+            shared,
+            scope,
+            requests: [const { OnceLock::new() }; APIS],
+            duration: OnceLock::new(),
+            models: RwLock::default(),
+            decisions: Box::default(),
+            spills: Lazy::default(),
+            route: OnceLock::new(),
+            first_token: Lazy::default(),
+            retries: Lazy::default(),
+            resends_refused: OnceLock::new(),
+            client_disconnects: Lazy::default(),
+            waiting: OnceLock::new(),
+            shed: Lazy::default(),
+        }
+    }
+
+    /// Makes the series whose labels are known beforehand, so that their first count shows as an increase.
+    pub(crate) fn begin_at_zero(&self) {
+        for cause in SpillCause::ALL {
+            self.spills(cause);
+        }
+        for kind in RetryKind::ALL {
+            self.retries(*kind);
+        }
+        for stage in ClientStage::ALL {
+            self.client_disconnects(*stage);
+        }
+        for cause in ShedCause::ALL {
+            self.sheds(*cause);
+        }
+        self.resends_refused_counter();
+        self.waiting();
+    }
+
+    pub(crate) fn scope(&self) -> &Labels {
+        &self.scope
+    }
+
+    /// A request was answered with this status, or its client left (499), so long after its arrival.
+    pub fn request(&self, api: &'static str, status: u16, duration: Duration) {
+        let class = StatusClass::of(status);
+        // The slot of this API, or the next free one; those beyond the last slot share it.
+        let of_api = |slot: &'_ &OnceLock<(&'static str, _)>| slot.get_or_init(|| (api, Lazy::default())).0 == api;
+        let slot = self.requests.iter().find(of_api).unwrap_or(&self.requests[APIS - 1]);
+        let (api, classes) = slot.get_or_init(|| (api, Lazy::default()));
+        let labels = || self.scope.with("api", *api).with("code", class.as_str());
+        classes.get(class as usize, || self.shared.requests.series(labels())).inc();
+        self.duration.get_or_init(|| self.shared.request_duration.series(self.scope.clone())).observe(duration);
+    }
+
+    /// A request that named this model was answered with success. Not to be called for others: a client could fill the
+    /// labels with words of its own.
+    pub fn model(&self, model: &str) {
+        if let Some(counter) = self.models.read().get(model) {
+            counter.inc();
+            return;
+        }
+        let label: String =
+            model.chars().take(LONGEST_MODEL).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        let mut models = self.models.write();
+        let label = if models.len() < MODELS { label.as_str() } else { "other" };
+        let counter = self.shared.model_requests.series(self.scope.with("model", label));
+        counter.inc();
+        if models.len() < MODELS {
+            models.insert(model.into(), counter);
+        }
+    }
+
+    /// A decision was made.
+    pub fn decision(&self, decision: &Decision) {
+        let Decision { strategy, arm, reason, cause, .. } = *decision;
+        let of_cause = cause.map_or(0, |cause| cause as usize + 1);
+        let index = ((strategy as usize * ARMS + arm as usize) * REASONS + reason as usize) * (CAUSES + 1) + of_cause;
+        let labels = || {
+            self.scope
+                .with("strategy", strategy.as_str())
+                .with("arm", arm.as_str())
+                .with("reason", reason.as_str())
+                .with("cause", cause.map_or("none", SpillCause::as_str))
+        };
+        self.decisions.get(index, || self.shared.decisions.series(labels())).inc();
+        if let Some(cause) = cause {
+            self.spills(cause).inc();
+        }
+    }
+
+    /// It took so long from a request's body being there to the choice of its instance.
+    pub fn routed(&self, elapsed: Duration) {
+        self.route.get_or_init(|| self.shared.route.series(self.scope.clone())).observe(elapsed);
+    }
+
+    /// The first generated token came so long after the request's arrival.
+    pub fn first_token(&self, arm: Arm, reason: Reason, elapsed: Duration) {
+        let labels = || self.scope.with("arm", arm.as_str()).with("reason", reason.as_str());
+        let index = arm as usize * REASONS + reason as usize;
+        self.first_token.get(index, || self.shared.time_to_first_token.series(labels())).observe(elapsed);
+    }
+
+    /// A request is tried again.
+    pub fn retry(&self, kind: RetryKind) {
+        self.retries(kind).inc();
+    }
+
+    /// A request would have been sent again, but the budget was used up.
+    pub fn resend_refused(&self) {
+        self.resends_refused_counter().inc();
+    }
+
+    /// A client left before the end of its response.
+    pub fn client_left(&self, stage: ClientStage) {
+        self.client_disconnects(stage).inc();
+    }
+
+    /// A request was shed.
+    pub fn shed(&self, cause: ShedCause) {
+        self.sheds(cause).inc();
+    }
+
+    /// How many requests wait for an instance; whoever waits adds one and takes it off again.
+    pub fn waiting(&self) -> &Gauge {
+        self.waiting.get_or_init(|| self.shared.waiting.series(self.scope.clone()))
+    }
+
+    fn spills(&self, cause: SpillCause) -> &Counter {
+        let labels = || self.scope.with("cause", cause.as_str());
+        self.spills.get(cause as usize, || self.shared.spills.series(labels()))
+    }
+
+    fn retries(&self, kind: RetryKind) -> &Counter {
+        let labels = || self.scope.with("kind", kind.as_str());
+        self.retries.get(kind as usize, || self.shared.retries.series(labels()))
+    }
+
+    fn resends_refused_counter(&self) -> &Counter {
+        self.resends_refused.get_or_init(|| self.shared.resends_refused.series(self.scope.clone()))
+    }
+
+    fn client_disconnects(&self, stage: ClientStage) -> &Counter {
+        let labels = || self.scope.with("stage", stage.as_str());
+        self.client_disconnects.get(stage as usize, || self.shared.client_disconnects.series(labels()))
+    }
+
+    fn sheds(&self, cause: ShedCause) -> &Counter {
+        let labels = || self.scope.with("cause", cause.as_str());
+        self.shed.get(cause as usize, || self.shared.shed.series(labels()))
+    }
+}
+
+impl Drop for VariantMetrics {
+    fn drop(&mut self) {
+        self.shared.variants.end(&self.scope, self, || self.shared.remove_within(&self.scope));
+    }
+}
