@@ -1,8 +1,10 @@
 //! What Isotherm promises, tried on the real binary from outside.
 
 mod death_of_an_engine;
+mod explain;
+mod failures;
 mod fleet_changes;
-mod native_api;
+mod listeners;
 mod one_beginning;
 mod reload;
 mod shutdown;

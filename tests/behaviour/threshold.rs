@@ -59,7 +59,7 @@ async fn spilled_requests_take_the_same_order_of_instances_each_time() {
     }
     drop(first.streams);
     eventually("all streams are given up", Duration::from_secs(5), async || {
-        (Metrics::read(router.admin()).await.sum("isotherm_in_flight_requests", &[]) == 0.0).then_some(())
+        (Metrics::read(router.admin()).await.in_flight() == 0.0).then_some(())
     })
     .await;
     let second = Held::open(router.url(), THRESHOLD * ENGINES).await;

@@ -62,7 +62,7 @@ class Router:
     def wait_until_idle(self, within):
         """Waits until nothing is in flight on any instance."""
         deadline = time.monotonic() + within
-        while self.metric("isotherm_in_flight_requests") > 0:
+        while self.metric("isotherm_in_flight") > 0:
             assert time.monotonic() < deadline, f"requests are still in flight after {within} s"
             time.sleep(0.02)
 

@@ -223,7 +223,7 @@ def test_a_stream_that_is_left_frees_its_engine(router, client, model):
     request = ask("Write a very long story.", max_tokens=20_000, extra_body={"ignore_eos": True})
     stream = client.chat.completions.create(model=model, stream=True, **request)
     next(iter(stream))
-    assert router.metric("isotherm_in_flight_requests") == 1
+    assert router.metric("isotherm_in_flight") == 1
     stream.close()
     router.wait_until_idle(within=1)
 

@@ -24,6 +24,11 @@ impl Metrics {
         self.matching(name, labels).map(|sample| sample.value).sum()
     }
 
+    /// Requests in flight on all instances.
+    pub fn in_flight(&self) -> f64 {
+        self.sum("isotherm_in_flight", &[])
+    }
+
     /// The highest of them; 0 without any.
     pub fn highest(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         self.matching(name, labels).map(|sample| sample.value).fold(0.0, f64::max)

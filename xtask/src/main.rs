@@ -4,6 +4,7 @@ mod arguments;
 mod dist;
 mod failure;
 mod machine;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let done = match command.as_deref() {
         Some("test") => test::run(arguments),
         Some("dist") => dist::run(arguments),
+        Some("soak") => soak::run(arguments),
 
         None | Some("help" | "--help" | "-h") => {
             println!("{HELP}");

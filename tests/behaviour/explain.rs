@@ -1,0 +1,1 @@
+//! `isotherm explain`: why a request goes where it goes.

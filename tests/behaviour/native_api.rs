@@ -1,1 +1,0 @@
-//! SageMaker's container path `/invocations`, and what `explain` says of short texts.
