@@ -142,6 +142,13 @@ def test_unicode_is_routed_by_its_characters(client, model, text):
 
 
 def test_a_prompt_of_one_megabyte(client, model):
+    # Rules between lines are cheap in tokens: the text fits the context of 131,072.
+    text = ("-" * 64 + "\n") * 16_384
+    completion = client.chat.completions.create(model=model, **ask(text + "What does it say?"))
+    assert len(text) > 1_000_000 and completion.choices[0].message.content
+
+
+def test_a_picture_of_one_megabyte(client, model):
     picture = "data:image/png;base64," + base64.b64encode(bytes(768 * 1024)).decode()
     parts = [{"type": "text", "text": "And this one?"}, {"type": "image_url", "image_url": {"url": picture}}]
     completion = client.chat.completions.create(
