@@ -29,6 +29,8 @@ pub mod block;
 mod cache;
 mod engine;
 mod free_queue;
+mod hash_index;
+mod prefix_index;
 mod profile;
 mod request;
 mod statistics;

@@ -8,27 +8,18 @@ impl BlockPool {
     /// Panics unless exactly the blocks in `held` (one entry for each holder) are held, all others are free, and the
     /// map leads to exactly the blocks that cache something.
     pub(crate) fn assert_consistent(&self, held: &[BlockId]) {
-        let mut holders = vec![0; self.blocks.len()];
+        let mut holders = vec![0; self.capacity()];
         for block in held {
             holders[block.0 as usize] += 1;
         }
-        assert_eq!(self.blocks.iter().map(|block| block.holders).collect::<Vec<_>>(), holders);
+        assert_eq!(self.holders, holders);
 
         let mut free: Vec<u32> = self.free.iter().collect();
         free.sort_unstable();
         let expected = (0_u32..).zip(&holders).filter(|&(_, &holders)| holders == 0).map(|(block, _)| block);
         assert_eq!(free, expected.collect::<Vec<_>>());
         assert_eq!(free.len(), self.free());
-
-        let mut reachable = 0;
-        for (&hash, &first) in &self.stored {
-            for block in std::iter::successors(Some(first), |block| self.blocks[block.0 as usize].twin) {
-                assert_eq!(self.blocks[block.0 as usize].hash, Some(hash));
-                reachable += 1;
-                assert!(reachable <= self.blocks.len(), "the twins form a ring");
-            }
-        }
-        assert_eq!(reachable, self.blocks.iter().filter(|block| block.hash.is_some()).count());
+        self.index.assert_consistent();
     }
 }
 
@@ -40,9 +31,7 @@ fn hashes(numbers: &[u64]) -> Vec<BlockHash> {
 fn fill(pool: &mut BlockPool, chain: &[u64]) -> Vec<BlockId> {
     let mut blocks = Vec::new();
     assert!(pool.allocate(chain.len(), &mut blocks));
-    for (&block, hash) in blocks.iter().zip(hashes(chain)) {
-        pool.store(block, hash);
-    }
+    pool.store(&hashes(chain), &blocks, 0);
     blocks
 }
 
@@ -119,91 +108,115 @@ fn twins_stay_apart_and_the_hash_lives_as_long_as_one_of_them() {
 /// One request's dealings with the pool.
 #[derive(Debug, Clone)]
 enum Deal {
-    /// Finds the beginning of a chain, takes what is missing and stores it.
-    Compute { family: u64, length: usize },
-    /// Gives the blocks of one of the holders back.
+    /// Finds the beginning of a chain and takes blocks for the rest.
+    Begin { family: u64, length: usize },
+    /// Computes up to so many further blocks of one of the requests. What another has stored meanwhile is stored twice.
+    Store(prop::sample::Index, usize),
+    /// One of the requests gives its blocks back.
     Release(prop::sample::Index),
 }
 
 fn deal() -> impl Strategy<Value = Deal> {
     prop_oneof![
-        (0..4_u64, 1..6_usize).prop_map(|(family, length)| Deal::Compute { family, length }),
+        (0..3_u64, 1..6_usize).prop_map(|(family, length)| Deal::Begin { family, length }),
+        (any::<prop::sample::Index>(), 1..6_usize).prop_map(|(request, blocks)| Deal::Store(request, blocks)),
         any::<prop::sample::Index>().prop_map(Deal::Release),
     ]
 }
 
-/// The pool's rules, stated with lists: (block, hash), free ones oldest first.
-#[derive(Default)]
+#[derive(Debug)]
+struct Holder {
+    chain: Vec<BlockHash>,
+    blocks: Vec<BlockId>,
+    stored: usize,
+}
+
+/// The pool's rules, stated with lists.
+#[derive(Debug)]
 struct PlainPool {
-    free: Vec<(u32, Option<u64>)>,
-    held: Vec<(u32, Option<u64>, usize)>,
+    /// Oldest first.
+    free: Vec<BlockId>,
+    held: Vec<BlockId>,
+    /// In the order of storing.
+    stored: Vec<(BlockHash, BlockId)>,
 }
 
 impl PlainPool {
-    fn hashes(&self) -> Vec<u64> {
-        let held = self.held.iter().filter_map(|&(_, hash, _)| hash);
-        let mut hashes: Vec<u64> = self.free.iter().filter_map(|&(_, hash)| hash).chain(held).collect();
-        hashes.sort_unstable();
-        hashes
+    fn find(&self, chain: &[BlockHash]) -> Vec<BlockId> {
+        let first = |hash: &BlockHash| self.stored.iter().find(|(stored, _)| stored == hash).map(|&(_, block)| block);
+        chain.iter().map_while(first).collect()
     }
 
-    fn hold(&mut self, block: u32) {
-        if let Some(place) = self.free.iter().position(|&(free, _)| free == block) {
-            let (block, hash) = self.free.remove(place);
-            self.held.push((block, hash, 0));
-        }
-        self.held.iter_mut().filter(|held| held.0 == block).for_each(|held| held.2 += 1);
+    fn hold(&mut self, blocks: &[BlockId]) {
+        self.free.retain(|block| !blocks.contains(block));
+        self.held.extend_from_slice(blocks);
+    }
+
+    fn allocate(&mut self, count: usize) -> Vec<BlockId> {
+        let blocks: Vec<BlockId> = self.free.drain(..count).collect();
+        self.stored.retain(|(_, block)| !blocks.contains(block));
+        self.held.extend_from_slice(&blocks);
+        blocks
     }
 
     fn release(&mut self, blocks: &[BlockId]) {
-        for block in blocks.iter().rev() {
-            let place = self.held.iter().position(|held| held.0 == block.0).unwrap();
-            self.held[place].2 -= 1;
-            if self.held[place].2 == 0 {
-                let (block, hash, _) = self.held.remove(place);
-                self.free.push((block, hash));
+        for &block in blocks.iter().rev() {
+            self.held.swap_remove(self.held.iter().position(|&held| held == block).unwrap());
+            if !self.held.contains(&block) {
+                self.free.push(block);
             }
         }
     }
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
     #[test]
     fn the_pool_does_what_plain_lists_do(deals in prop::collection::vec(deal(), 1..60)) {
-        let mut pool = BlockPool::new(8);
-        let mut plain = PlainPool { free: (0..8).map(|block| (block, None)).collect(), ..PlainPool::default() };
-        let mut holders: Vec<Vec<BlockId>> = Vec::new();
+        let mut pool = BlockPool::new(12);
+        let mut plain = PlainPool { free: (0..12).map(BlockId).collect(), held: Vec::new(), stored: Vec::new() };
+        let mut holders: Vec<Holder> = Vec::new();
         for deal in deals {
             match deal {
-                Deal::Compute { family, length } => {
-                    let chain: Vec<u64> = (0..length as u64).map(|place| family * 100 + place).collect();
-                    let mut blocks = found(&pool, &chain);
-                    let cached = plain.hashes();
-                    prop_assert_eq!(blocks.len(), chain.iter().take_while(|hash| cached.contains(hash)).count());
-                    let missing = length - blocks.len();
+                Deal::Begin { family, length } => {
+                    // All families begin with the same two blocks.
+                    let number = |place| if place < 2 { place } else { 100 * family + place };
+                    let chain = hashes(&(0..length as u64).map(number).collect::<Vec<_>>());
+                    let mut blocks = Vec::new();
+                    pool.find(&chain, &mut blocks);
+                    prop_assert_eq!(&blocks, &plain.find(&chain));
+                    let (stored, missing) = (blocks.len(), length - blocks.len());
                     if missing + pool.count_free(&blocks) > pool.free() {
                         continue;
                     }
                     pool.hold(&blocks);
-                    blocks.iter().for_each(|block| plain.hold(block.0));
-                    let hits = blocks.len();
+                    plain.hold(&blocks);
                     prop_assert!(pool.allocate(missing, &mut blocks));
-                    for (&block, &hash) in blocks[hits..].iter().zip(&chain[hits..]) {
-                        prop_assert_eq!(plain.free.remove(0).0, block.0);
-                        plain.held.push((block.0, Some(hash), 1));
-                        pool.store(block, BlockHash(hash));
-                    }
-                    holders.push(blocks);
+                    prop_assert_eq!(&blocks[stored..], &plain.allocate(missing));
+                    holders.push(Holder { chain, blocks, stored });
+                }
+                Deal::Store(index, count) if !holders.is_empty() => {
+                    let index = index.index(holders.len());
+                    let Holder { chain, blocks, stored } = &mut holders[index];
+                    let end = chain.len().min(*stored + count);
+                    pool.store(&chain[..end], &blocks[..end], *stored);
+                    plain.stored.extend(chain[*stored..end].iter().copied().zip(blocks[*stored..end].iter().copied()));
+                    *stored = end;
                 }
                 Deal::Release(index) if !holders.is_empty() => {
-                    let blocks = holders.remove(index.index(holders.len()));
+                    let Holder { blocks, .. } = holders.remove(index.index(holders.len()));
                     pool.release(&blocks);
                     plain.release(&blocks);
                 }
-                Deal::Release(_) => {}
+                Deal::Store(..) | Deal::Release(_) => {}
             }
-            pool.assert_consistent(&holders.concat());
-            prop_assert_eq!(pool.free.iter().collect::<Vec<_>>(), plain.free.iter().map(|free| free.0).collect::<Vec<_>>());
+            pool.assert_consistent(&plain.held);
+            prop_assert_eq!(pool.free.iter().map(BlockId).collect::<Vec<_>>(), plain.free.clone());
+            for block in (0..12).map(BlockId) {
+                let stored = plain.stored.iter().find(|&&(_, stored)| stored == block).map(|&(hash, _)| hash);
+                prop_assert_eq!(pool.index.cached(block), stored);
+            }
         }
     }
 }

@@ -79,9 +79,9 @@ impl Sequence {
     /// Lets others find the blocks that are full with the first `tokens` tokens.
     pub(super) fn store_full_blocks(&mut self, tokens: u32, pool: &mut BlockPool) {
         let full = ((tokens / BLOCK_TOKENS) as usize).min(self.chain.hashes().len());
-        while self.stored < full {
-            pool.store(self.blocks[self.stored], self.chain.hashes()[self.stored]);
-            self.stored += 1;
+        if self.stored < full {
+            pool.store(&self.chain.hashes()[..full], &self.blocks[..full], self.stored);
+            self.stored = full;
         }
     }
 
