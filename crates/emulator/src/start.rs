@@ -1,0 +1,184 @@
+//! Starts emulators on threads of their own, and the handle through which others see and stop them.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use isotherm_engine_model::Statistics;
+use thiserror::Error;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::config::{EmulatorConfig, InvalidConfig};
+use crate::faults::Faults;
+use crate::lag::LagReport;
+use crate::listener;
+use crate::run::{Command, Shared, run};
+
+/// Why an emulator did not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// A setting is out of its range.
+    #[error(transparent)]
+    Config(#[from] InvalidConfig),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The configured address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// No thread or runtime could be made.
+    #[error("cannot start the emulator's thread: {0}")]
+    Thread(#[source] io::Error),
+}
+
+/// Starts one emulator on a thread of its own; returns when it listens.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), isotherm_emulator::StartError> {
+/// use isotherm_emulator::{EmulatorConfig, start};
+///
+/// let engine = start(EmulatorConfig { speed: 10.0, ..EmulatorConfig::default() })?;
+/// println!("{} at {}", engine.summary(), engine.base_url());
+/// engine.kill().await;
+/// # Ok(())
+/// # }
+/// ```
+pub fn start(config: EmulatorConfig) -> Result<RunningEmulator, StartError> {
+    let mut emulators = start_fleet(vec![config])?;
+    emulators.pop().ok_or_else(|| StartError::Thread(io::Error::other("the thread ended early")))
+}
+
+/// Starts several emulators on one thread; returns when all listen. Cheaper than a thread for each where there are
+/// more emulators than processor cores.
+pub fn start_fleet(configs: Vec<EmulatorConfig>) -> Result<Vec<RunningEmulator>, StartError> {
+    for config in &configs {
+        config.check()?;
+    }
+    let (report, started) = std::sync::mpsc::channel();
+    std::thread::Builder::new()
+        .name("emulator".to_owned())
+        .spawn(move || host(configs, &report))
+        .map_err(StartError::Thread)?;
+    started.recv().map_err(|_| StartError::Thread(io::Error::other("the thread ended early")))?
+}
+
+type Started = Result<Vec<RunningEmulator>, StartError>;
+
+/// The thread: runs its emulators until the last has ended.
+fn host(configs: Vec<EmulatorConfig>, report: &std::sync::mpsc::Sender<Started>) {
+    let runtime = match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = report.send(Err(StartError::Thread(error)));
+            return;
+        }
+    };
+    runtime.block_on(async {
+        let mut handles = Vec::new();
+        let mut lives = Vec::new();
+        for config in configs {
+            match launch(config) {
+                Ok((handle, life)) => {
+                    handles.push(handle);
+                    lives.push(life);
+                }
+                Err(error) => {
+                    let _ = report.send(Err(error));
+                    return;
+                }
+            }
+        }
+        let _ = report.send(Ok(handles));
+        for life in lives {
+            match life.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "an emulator failed"),
+                Err(error) => tracing::error!(%error, "an emulator panicked"),
+            }
+        }
+    });
+}
+
+type Life = tokio::task::JoinHandle<io::Result<()>>;
+
+fn launch(config: EmulatorConfig) -> Result<(RunningEmulator, Life), StartError> {
+    let address = config.listen;
+    let bind_error = |source| StartError::Bind { address, source };
+    let listener = listener::bind(address).map_err(bind_error)?;
+    let address = listener.local_addr().map_err(bind_error)?;
+    let shared = Arc::new(Shared::new());
+    let (commands, receiver) = mpsc::unbounded_channel();
+    let identity = RandomState::new().hash_one(address);
+    let handle = RunningEmulator { address, summary: config.summary(), shared: Arc::clone(&shared), commands };
+    Ok((handle, tokio::task::spawn_local(run(config, identity, listener, shared, receiver))))
+}
+
+/// A running emulator. Dropping it stops the emulator at once.
+#[derive(Debug)]
+pub struct RunningEmulator {
+    address: SocketAddr,
+    summary: String,
+    shared: Arc<Shared>,
+    commands: mpsc::UnboundedSender<Command>,
+}
+
+impl RunningEmulator {
+    /// The address bound.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `http://` and the address.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// One line for people: what it pretends to be.
+    pub fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    /// How late tokens were handed out, since the start or the last [`reset_lag`](Self::reset_lag).
+    pub fn lag(&self) -> LagReport {
+        self.shared.lag.report()
+    }
+
+    /// Begins a new measurement of lag.
+    pub fn reset_lag(&self) {
+        self.shared.lag.reset();
+    }
+
+    /// The engine's figures as of the last step.
+    pub fn statistics(&self) -> Statistics {
+        self.shared.statistics()
+    }
+
+    /// Replaces all faults; resolves when they are in force.
+    pub async fn set_faults(&self, faults: Faults) {
+        self.tell(|done| Command::SetFaults(faults, done)).await;
+    }
+
+    /// Stops accepting, lets requests under way end for at most `grace`, then stops.
+    pub async fn shutdown(self, grace: Duration) {
+        self.tell(|done| Command::Shutdown(grace, done)).await;
+    }
+
+    /// Closes all sockets at once, as a killed process does; resolves when that is done.
+    pub async fn kill(self) {
+        self.tell(Command::Kill).await;
+    }
+
+    /// An emulator that has ended already does what every command wants: nothing.
+    async fn tell(&self, command: impl FnOnce(oneshot::Sender<()>) -> Command) {
+        let (done, told) = oneshot::channel();
+        if self.commands.send(command(done)).is_ok() {
+            let _ = told.await;
+        }
+    }
+}
