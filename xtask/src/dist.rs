@@ -35,15 +35,16 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<(), Failure> {
     check_static(&binary)?;
     let dist = machine::root().join("dist");
     let _ = fs::remove_dir_all(&dist);
-    let archive = pack(&dist, &binary, &target)?;
-    let image = lay_out_image(&dist, &binary)?;
-    let sums = "find . -type f ! -name SHA256SUMS | sort | xargs sha256sum > SHA256SUMS && sha256sum --check --quiet SHA256SUMS";
+    let licences = third_party_licences(&target)?;
+    let archive = pack(&dist, &binary, &licences, &target)?;
+    let image = lay_out_image(&dist, &binary, &licences)?;
+    let sums = "sha256sum *.tar.gz > SHA256SUMS";
     machine::run(machine::command("sh").current_dir(&dist).args(["-ec", sums]))?;
-    let built = try_image(&image)?;
+    let tried = try_image(&image)?;
     report(&[
         (&archive, "binary, licences, README, systemd unit"),
-        (&image, &built),
-        (&dist.join("SHA256SUMS"), "of all of them"),
+        (&dist.join("SHA256SUMS"), "of the archive"),
+        (&image, &format!("podman build --tag isotherm dist/image; {tried}")),
     ])
 }
 
@@ -87,7 +88,7 @@ fn check_static(binary: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn pack(dist: &Path, binary: &Path, target: &str) -> Result<PathBuf, Failure> {
+fn pack(dist: &Path, binary: &Path, licences: &str, target: &str) -> Result<PathBuf, Failure> {
     let name = format!("isotherm-{VERSION}-{target}");
     let folder = dist.join(&name);
     let root = machine::root();
@@ -96,8 +97,7 @@ fn pack(dist: &Path, binary: &Path, target: &str) -> Result<PathBuf, Failure> {
         let file = root.join(file);
         copy(&file, &folder.join(file.file_name().unwrap_or_default()))?;
     }
-    let notices = folder.join("THIRD-PARTY-LICENSES");
-    fs::write(&notices, third_party_licences(target)?).map_err(|error| Failure::file(&notices, &error))?;
+    write(&folder.join("THIRD-PARTY-LICENSES"), licences)?;
     let archive = dist.join(format!("{name}.tar.gz"));
     let mut tar = machine::command("tar");
     // The same content makes the same archive, whoever packs it and when.
@@ -154,12 +154,19 @@ fn licence_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-fn lay_out_image(dist: &Path, binary: &Path) -> Result<PathBuf, Failure> {
+fn lay_out_image(dist: &Path, binary: &Path, licences: &str) -> Result<PathBuf, Failure> {
     let image = dist.join("image");
     copy(binary, &image.join("isotherm"))?;
     copy(&machine::root().join("LICENSE"), &image.join("LICENSE"))?;
     copy(&machine::root().join("packaging/Containerfile"), &image.join("Containerfile"))?;
+    write(&image.join("THIRD-PARTY-LICENSES"), licences)?;
+    let runtime = image.join("runtime");
+    fs::create_dir_all(&runtime).map_err(|error| Failure::file(&runtime, &error))?;
     Ok(image)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| Failure::file(path, &error))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
@@ -170,14 +177,18 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds the image where a builder is installed; what to say of it.
-fn try_image(image: &Path) -> Result<String, Failure> {
-    let Some(builder) = ["buildah", "podman", "docker"].into_iter().find(|builder| machine::has(builder)) else {
-        return Ok("for `podman build`; not tried, no builder is installed".to_owned());
-    };
-    let tag = format!("isotherm:{VERSION}");
-    machine::run(machine::command(builder).args(["build", "--tag", &tag, "."]).current_dir(image))?;
-    Ok(format!("for `podman build`; {builder} built {tag}"))
+/// Builds the image where buildah is installed, in a storage of its own that goes again; what to say of it.
+fn try_image(image: &Path) -> Result<&'static str, Failure> {
+    if !machine::has("buildah") {
+        return Ok("not tried, there is no buildah");
+    }
+    let storage = machine::target().join("image-storage");
+    let mut buildah = machine::command("buildah");
+    buildah.args(["--storage-driver", "vfs", "--root"]).arg(storage.join("root"));
+    buildah.arg("--runroot").arg(storage.join("run"));
+    let built = machine::run(buildah.args(["build", "--isolation", "chroot", "--tag", "isotherm"]).arg(image));
+    let _ = fs::remove_dir_all(&storage);
+    built.map(|()| "buildah built it")
 }
 
 fn report(made: &[(&PathBuf, &str)]) -> Result<(), Failure> {

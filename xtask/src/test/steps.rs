@@ -49,6 +49,6 @@ fn examples() -> Outcome {
 }
 
 fn interleavings() -> Outcome {
-    let shuttle = ["test", "-p", "isotherm-fleet", "--features", "shuttle", "--lib", "--locked", "--", "shuttle"];
-    machine::run(machine::cargo().args(shuttle)).into()
+    let fleet = ["test", "--package", "isotherm-fleet", "--features", "shuttle", "--test", "interleavings", "--locked"];
+    machine::run(machine::cargo().args(fleet)).into()
 }
