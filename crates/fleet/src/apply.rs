@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use isotherm_config::{Config, InstanceSource};
+use isotherm_config::Config;
 use tracing::info;
 
 use crate::fleet::Writer;
-use crate::reconcile::Desired;
-use crate::{Endpoint, Fleet, Instance, Origin, Topology, TrafficShare, Variant};
+use crate::{Endpoint, Fleet, Topology, TrafficShare, Variant};
 
 impl Fleet {
     /// Makes the fleet what the configuration describes.
@@ -44,7 +43,7 @@ impl Fleet {
                     variant.set_plan(configured.clone());
                     Arc::clone(variant)
                 }
-                None => Arc::new(Variant::new(Arc::clone(&name), configured.clone(), self.clock())),
+                None => Arc::new(Variant::new(Arc::clone(&name), configured.clone(), self.metrics(), self.clock())),
             };
             writer.follow_file(&variant);
             TrafficShare { variant, weight: configured.weight.get() }
@@ -53,32 +52,12 @@ impl Fleet {
     }
 }
 
-impl Writer {
-    /// Makes a variant's instances those that the file lists, and removes those of DNS names that it no longer has.
-    pub(crate) fn follow_file(&mut self, variant: &Variant) {
-        let plan = variant.plan();
-        let desired: Vec<_> = plan.instances.iter().filter_map(Desired::by_url).collect();
-        self.reconcile(variant, &Origin::File, &desired);
-        let is_configured = |instance: &Instance| match instance.origin() {
-            Origin::Dns(name) => plan.instances.iter().any(
-                |entry| matches!(&entry.source, InstanceSource::Dns { name: configured, .. } if configured == name),
-            ),
-            Origin::File | Origin::Api | Origin::Started => true,
-        };
-        for one in variant.instances(variant.clock().now()) {
-            if !is_configured(&one.instance) {
-                variant.take_out(one.instance.id(), "its DNS name is no longer in the configuration");
-            }
-        }
-    }
-}
-
 impl Variant {
     /// Ends the life of every instance of a variant that is no longer there.
     fn retire(&self) {
         info!(endpoint = %self.endpoint(), variant = %self.name(), "variant removed");
         for one in self.instances(self.clock().now()) {
-            self.take_out(one.instance.id(), "its variant was removed");
+            self.remove(one.instance.id(), "its variant was removed");
         }
     }
 }

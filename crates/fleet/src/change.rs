@@ -159,7 +159,7 @@ impl Fleet {
                 let (id, variant) = (one.instance.id().to_string(), variant.name().to_string());
                 return Err(ChangeError::LastInstance { id, variant });
             }
-            variant.take_out(one.instance.id(), "removed by the admin API");
+            variant.remove(one.instance.id(), "removed by the admin API");
             match one.instance.origin() {
                 origin @ (Origin::File | Origin::Dns(_)) => {
                     writer.withdrawn.insert((**one.instance.location()).clone(), origin.clone());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 use isotherm_config::Config;
+use isotherm_telemetry::Metrics;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -20,6 +21,7 @@ pub struct Fleet {
 
 struct Shared {
     clock: Clock,
+    metrics: Arc<Metrics>,
     topology: ArcSwap<Topology>,
     /// Whoever writes holds it, so that changes come one after the other.
     writer: Mutex<Writer>,
@@ -37,9 +39,10 @@ pub(crate) struct Writer {
 
 impl Fleet {
     /// The fleet that a configuration describes. Nothing is resolved or probed before [`Fleet::spawn`].
-    pub fn new(config: &Config, clock: Clock) -> Fleet {
+    pub fn new(config: &Config, metrics: Arc<Metrics>, clock: Clock) -> Fleet {
         let shared = Shared {
             clock,
+            metrics,
             topology: ArcSwap::default(),
             writer: Mutex::default(),
             stored_responses: StoredResponses::default(),
@@ -53,6 +56,10 @@ impl Fleet {
     /// The clock that all times of this fleet are told by.
     pub fn clock(&self) -> Clock {
         self.shared.clock
+    }
+
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.shared.metrics)
     }
 
     /// The topology as it is now. Keep it no longer than a request's placing takes; see [`ArcSwap::load`].
@@ -97,6 +104,11 @@ impl Fleet {
         let directory = Directory::of(&endpoints);
         self.shared.topology.store(Arc::new(Topology::new(endpoints, directory)));
         self.shared.changed.notify_one();
+    }
+
+    /// An instance lists other models than before.
+    pub(crate) fn listings_changed(&self) {
+        self.write(|_, topology| self.publish(topology.endpoints().to_vec()));
     }
 
     /// Resolves when something has changed since the last call.

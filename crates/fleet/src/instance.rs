@@ -9,6 +9,7 @@ use arc_swap::ArcSwapOption;
 use http::HeaderValue;
 use isotherm_config::{ApiKey, DnsName, InstanceUrl};
 use isotherm_core::{InstanceId, Time};
+use isotherm_telemetry::InstanceMetrics;
 use parking_lot::Mutex;
 
 use crate::Address;
@@ -17,15 +18,19 @@ use crate::listing::Listing;
 /// Bytes that follow each other faster than this are noted once: the note is shared by all threads.
 const NOTE_EVERY: Duration = Duration::from_millis(100);
 
+static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
+
 /// One life of a replica: made when it is added, the same until it is removed.
 #[derive(Debug)]
 pub struct Instance {
+    serial: u64,
     location: Arc<Location>,
     address: Address,
     api_key: Option<ApiKey>,
     authorization: Option<HeaderValue>,
     origin: Origin,
     since: SystemTime,
+    metrics: Arc<InstanceMetrics>,
     listing: ArcSwapOption<Listing>,
     answered_probe: AtomicBool,
     /// What was wrong with the last probe.
@@ -77,19 +82,32 @@ impl fmt::Display for Origin {
 }
 
 impl Instance {
-    pub(crate) fn new(location: Location, url: &InstanceUrl, api_key: Option<ApiKey>, origin: Origin) -> Instance {
+    pub(crate) fn new(
+        location: Location,
+        url: &InstanceUrl,
+        api_key: Option<ApiKey>,
+        origin: Origin,
+        metrics: Arc<InstanceMetrics>,
+    ) -> Instance {
         Instance {
+            serial: NEXT_SERIAL.fetch_add(1, Ordering::Relaxed),
             location: Arc::new(location),
             address: Address::of(url.clone()),
             authorization: api_key.as_ref().and_then(bearer),
             api_key,
             origin,
             since: SystemTime::now(),
+            metrics,
             listing: ArcSwapOption::empty(),
             answered_probe: AtomicBool::new(false),
             problem: Mutex::new(None),
             last_byte: AtomicU64::new(0),
         }
+    }
+
+    /// A number that no other instance of this process has or had: another life of the same id has another.
+    pub fn serial(&self) -> u64 {
+        self.serial
     }
 
     /// Its stable name, unique within its variant.
@@ -115,6 +133,12 @@ impl Instance {
     /// Who brought it in.
     pub fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// What is counted for it. The fleet itself keeps how many requests are in flight and whether it is up, ejected or
+    /// draining; the rest is for whoever serves requests.
+    pub fn metrics(&self) -> &Arc<InstanceMetrics> {
+        &self.metrics
     }
 
     /// When it was added.

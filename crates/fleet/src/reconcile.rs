@@ -2,15 +2,15 @@
 //!
 //! The whole list is compared each time, not what changed since the last one, so nothing is missed for good.
 
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use isotherm_config::{ApiKey, InstanceEntry, InstanceSource, InstanceUrl};
+use isotherm_config::{ApiKey, DnsName, InstanceEntry, InstanceSource, InstanceUrl};
 use isotherm_core::{InstanceId, InstanceSpec, Weight};
-use tracing::info;
 
 use crate::fleet::Writer;
-use crate::{Instance, InstanceNow, Location, Origin, Variant};
+use crate::{Instance, InstanceNow, Origin, Variant};
 
 /// An instance as its source describes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,14 +44,15 @@ impl Desired {
         InstanceSpec { id: self.id.clone(), weight: self.weight, max_in_flight: self.max_in_flight }
     }
 
-    /// Begins the instance's life; false when one of that id lives already.
-    pub(crate) fn add_to(&self, variant: &Variant, origin: &Origin) -> bool {
-        let instance = Instance::new(variant.location_of(&self.id), &self.url, self.api_key.clone(), origin.clone());
-        let added = variant.add(self.spec(), Arc::new(instance)).is_some();
-        if added {
-            info!(endpoint = %variant.endpoint(), variant = %variant.name(), instance = %self.id, %origin, "added");
-        }
-        added
+    fn instance(&self, variant: &Variant, origin: &Origin) -> Arc<Instance> {
+        let metrics = variant.instance_metrics(&self.id);
+        let location = variant.location_of(&self.id);
+        Arc::new(Instance::new(location, &self.url, self.api_key.clone(), origin.clone(), metrics))
+    }
+
+    /// Begins the instance's life.
+    pub(crate) fn add_to(&self, variant: &Variant, origin: &Origin) {
+        variant.add(self.spec(), self.instance(variant, origin));
     }
 
     /// Makes the living instance of that id as described, in place where that is possible.
@@ -59,11 +60,7 @@ impl Desired {
         let spec = self.spec();
         if !present.instance.is_reached_by(&self.url, self.api_key.as_ref()) {
             // Another URL is another process: what was counted and seen of the old one says nothing about it.
-            variant.take_out(&self.id, "replaced: its URL or its key changed");
-            self.add_to(variant, origin);
-            if present.is_draining() {
-                variant.set_draining(&self.id, true);
-            }
+            variant.replace(spec, self.instance(variant, origin), present.is_draining());
         } else if (present.weight, present.max_in_flight) != (spec.weight, spec.max_in_flight) {
             variant.update(&spec);
         }
@@ -71,32 +68,61 @@ impl Desired {
 }
 
 impl Writer {
+    /// Makes a variant's instances those that the file lists, and removes those of DNS names that it no longer has.
+    pub(crate) fn follow_file(&mut self, variant: &Variant) {
+        let plan = variant.plan();
+        let desired: Vec<_> = plan.instances.iter().filter_map(Desired::by_url).collect();
+        self.reconcile(variant, &Origin::File, &desired);
+        for name in self.names_in(variant).difference(&variant.names()) {
+            self.reconcile(variant, &Origin::Dns(name.clone()), &[]);
+        }
+    }
+
     /// Adds, changes and removes the instances of one origin until they are those that are desired.
     ///
     /// Instances of other origins stay as they are, also where they have an id that is desired here. What was removed by
     /// the admin API stays away as long as it is listed, and may come back once it was not.
     pub(crate) fn reconcile(&mut self, variant: &Variant, origin: &Origin, desired: &[Desired]) {
-        let is_desired = |id: &InstanceId| desired.iter().any(|one| one.id == *id);
+        let ids: HashSet<_> = desired.iter().map(|one| &one.id).collect();
         self.withdrawn
-            .retain(|location, from| from != origin || !variant.is_at(location) || is_desired(&location.instance));
+            .retain(|location, from| from != origin || !variant.is_at(location) || ids.contains(&location.instance));
         let present = variant.instances(variant.clock().now());
         for one in present.iter().filter(|one| one.instance.origin() == origin) {
-            if !is_desired(one.instance.id()) {
-                variant.take_out(one.instance.id(), "no longer listed");
+            if !ids.contains(one.instance.id()) {
+                variant.remove(one.instance.id(), "no longer listed");
             }
         }
+        let present: HashMap<_, _> = present.iter().map(|one| (one.instance.id(), one)).collect();
         for one in desired {
-            let same_id = present.iter().find(|present| *present.instance.id() == one.id);
-            match same_id {
-                None if self.is_withdrawn(&variant.location_of(&one.id)) => {}
-                None => drop(one.add_to(variant, origin)),
+            match present.get(&one.id) {
+                None if self.withdrawn.contains_key(&variant.location_of(&one.id)) => {}
+                None => one.add_to(variant, origin),
                 Some(present) if present.instance.origin() == origin => one.change(variant, present, origin),
                 Some(_) => {}
             }
         }
     }
 
-    fn is_withdrawn(&self, location: &Location) -> bool {
-        self.withdrawn.contains_key(location)
+    /// The DNS names from which the variant has instances, or would have them.
+    fn names_in(&self, variant: &Variant) -> HashSet<DnsName> {
+        let present = variant.instances(variant.clock().now());
+        let of_present = present.iter().map(|one| one.instance.origin());
+        let withdrawn = self.withdrawn.iter().filter(|(location, _)| variant.is_at(location));
+        let name = |origin: &Origin| match origin {
+            Origin::Dns(name) => Some(name.clone()),
+            Origin::File | Origin::Api | Origin::Started => None,
+        };
+        of_present.chain(withdrawn.map(|(_, origin)| origin)).filter_map(name).collect()
+    }
+}
+
+impl Variant {
+    /// The DNS names that the configuration has for it.
+    pub(crate) fn names(&self) -> HashSet<DnsName> {
+        let name = |entry: &InstanceEntry| match &entry.source {
+            InstanceSource::Dns { name, .. } => Some(name.clone()),
+            InstanceSource::Url { .. } => None,
+        };
+        self.plan().instances.iter().filter_map(name).collect()
     }
 }

@@ -13,6 +13,7 @@ use isotherm_core::{
     Availability, Decision, Evidence, Generation, InstanceId, InstanceSpec, InstanceView, ModelHash, Models, PrefixKey,
     Refusal, RouteRequest, Routing, Time, VariantState, Weight,
 };
+use isotherm_telemetry::{InstanceMetrics, Metrics, VariantMetrics};
 use rand::Rng;
 use tracing::info;
 
@@ -33,6 +34,8 @@ pub struct Variant {
     name: Arc<str>,
     clock: Clock,
     plan: ArcSwap<isotherm_config::Variant>,
+    registry: Arc<Metrics>,
+    metrics: Arc<VariantMetrics>,
     guarded: Mutex<Guarded>,
 }
 
@@ -81,10 +84,24 @@ pub struct OrderedInstance {
 
 impl Variant {
     /// A variant as configured, still without instances.
-    pub(crate) fn new(endpoint: Arc<str>, plan: isotherm_config::Variant, clock: Clock) -> Variant {
-        let guarded = Guarded { state: VariantState::new(plan.routing, clock.now()), queue: Queue::default() };
-        let (name, plan) = (plan.name.shared(), ArcSwap::from_pointee(plan));
-        Variant { endpoint, name, clock, plan, guarded: Mutex::new(guarded) }
+    pub(crate) fn new(
+        endpoint: Arc<str>,
+        plan: isotherm_config::Variant,
+        registry: Arc<Metrics>,
+        clock: Clock,
+    ) -> Variant {
+        let metrics = registry.variant(&endpoint, plan.name.as_str());
+        let queue = Queue::new(metrics.waiting().clone());
+        let guarded = Guarded { state: VariantState::new(plan.routing, clock.now()), queue };
+        Variant {
+            endpoint,
+            name: plan.name.shared(),
+            clock,
+            plan: ArcSwap::from_pointee(plan),
+            registry,
+            metrics,
+            guarded: Mutex::new(guarded),
+        }
     }
 
     /// The name of the endpoint that it belongs to.
@@ -95,6 +112,16 @@ impl Variant {
     /// Its name, unique within its endpoint.
     pub fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// What is counted for it. The fleet itself keeps how many requests wait; the rest is for whoever serves them.
+    pub fn metrics(&self) -> &Arc<VariantMetrics> {
+        &self.metrics
+    }
+
+    /// What is counted for an instance of that id.
+    pub(crate) fn instance_metrics(&self, id: &InstanceId) -> Arc<InstanceMetrics> {
+        self.registry.instance(&self.metrics, id.as_str())
     }
 
     /// What the configuration says of it.
@@ -206,24 +233,39 @@ impl Variant {
         guarded.state.instances(Time::ZERO).map(|view| view.data.listing()).collect()
     }
 
-    /// Begins the life of an instance. `None` when one of that id is there already.
-    pub(crate) fn add(&self, spec: InstanceSpec, instance: Arc<Instance>) -> Option<Generation> {
-        self.change(|state| state.add(spec, instance))
+    /// Begins the life of an instance, if none of that id lives.
+    pub(crate) fn add(&self, spec: InstanceSpec, instance: Arc<Instance>) {
+        let (id, origin) = (spec.id.clone(), instance.origin().clone());
+        if self.change(|state| state.add(spec, instance)).is_some() {
+            info!(endpoint = %self.endpoint, variant = %self.name, instance = %id, %origin, "added");
+        }
     }
 
     /// Ends the life of an instance; requests in flight on it go on.
-    pub(crate) fn take_out(&self, id: &InstanceId, why: &str) {
+    pub(crate) fn remove(&self, id: &InstanceId, why: &str) {
         if self.change(|state| state.remove(id)).is_some() {
             info!(endpoint = %self.endpoint, variant = %self.name, instance = %id, "removed: {why}");
         }
     }
 
-    pub(crate) fn update(&self, spec: &InstanceSpec) -> bool {
-        self.change(|state| state.update(spec))
+    /// Ends the life of an instance and begins another one of the same id, in one step.
+    pub(crate) fn replace(&self, spec: InstanceSpec, instance: Arc<Instance>, draining: bool) {
+        let id = spec.id.clone();
+        self.change(|state| {
+            state.remove(&id);
+            state.add(spec, instance);
+            state.set_draining(&id, draining);
+        });
+        info!(endpoint = %self.endpoint, variant = %self.name, instance = %id, "replaced: its URL or its key changed");
     }
 
-    pub(crate) fn set_draining(&self, id: &InstanceId, draining: bool) -> bool {
-        self.change(|state| state.set_draining(id, draining))
+    /// Changes the weight and the bound of an instance, in place.
+    pub(crate) fn update(&self, spec: &InstanceSpec) {
+        self.change(|state| state.update(spec));
+    }
+
+    pub(crate) fn set_draining(&self, id: &InstanceId, draining: bool) {
+        self.change(|state| state.set_draining(id, draining));
     }
 
     pub(crate) fn set_models(&self, generation: Generation, models: Models) {

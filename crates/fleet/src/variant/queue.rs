@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use isotherm_core::{Choice, Generation, InstanceId, ModelHash, PrefixKey, Refusal, RouteRequest, Time, VariantState};
+use isotherm_telemetry::Gauge;
 use rand_pcg::Pcg64;
 
 use crate::Instance;
@@ -20,12 +21,14 @@ pub(super) struct Ticket(u64);
 ///
 /// Room is handed over, not announced: whoever frees a slot places the first waiter that fits, so that no newcomer can
 /// take the room in between and no wake-up can be lost. Between two calls, no waiter could be placed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
     waiters: VecDeque<Waiter>,
     next_ticket: u64,
     /// How many of the waiters have no outcome yet.
     waiting: usize,
+    /// Tells how many wait.
+    gauge: Gauge,
 }
 
 #[derive(Debug)]
@@ -47,6 +50,11 @@ struct Wants {
 }
 
 impl Queue {
+    /// Nobody waits; `gauge` follows how many do.
+    pub(super) fn new(gauge: Gauge) -> Queue {
+        Queue { waiters: VecDeque::new(), next_ticket: 0, waiting: 0, gauge }
+    }
+
     /// How many wait.
     pub(super) fn len(&self) -> usize {
         self.waiting
@@ -63,12 +71,13 @@ impl Queue {
         self.next_ticket += 1;
         let wants = Wants { model: request.model, pinned: request.pinned.cloned(), tried: Box::from(request.tried) };
         self.waiters.push_back(Waiter { ticket, key: request.key, wants, rng, outcome: None, waker: None });
-        self.waiting += 1;
+        self.count(1);
         ticket
     }
 
     /// Places every waiter that can be placed, oldest first; the wakers returned are theirs.
     pub(super) fn place(&mut self, state: &mut VariantState<Arc<Instance>>, now: Time) -> Vec<Waker> {
+        let mut placed = 0;
         let mut wakers = Vec::new();
         let mut without_room: Vec<Wants> = Vec::new();
         for waiter in self.waiters.iter_mut().filter(|waiter| waiter.outcome.is_none()) {
@@ -79,11 +88,12 @@ impl Queue {
                 Err(Refusal::Full) => without_room.push(waiter.wants.clone()),
                 outcome => {
                     waiter.outcome = Some(outcome);
-                    self.waiting -= 1;
+                    placed += 1;
                     wakers.extend(waiter.waker.take());
                 }
             }
         }
+        self.count(-placed);
         wakers
     }
 
@@ -109,13 +119,20 @@ impl Queue {
     /// Takes a waiter out; its outcome if it has one already, which is then to be undone.
     pub(super) fn leave(&mut self, ticket: Ticket) -> Option<Outcome> {
         let waiter = self.waiters.remove(self.index_of(ticket)?)?;
-        self.waiting -= usize::from(waiter.outcome.is_none());
+        if waiter.outcome.is_none() {
+            self.count(-1);
+        }
         waiter.outcome
     }
 
     /// Whether a waiter has no outcome yet.
     pub(super) fn is_waiting(&self, ticket: Ticket) -> bool {
         self.index_of(ticket).is_some_and(|index| self.waiters[index].outcome.is_none())
+    }
+
+    fn count(&mut self, change: isize) {
+        self.waiting = self.waiting.saturating_add_signed(change);
+        self.gauge.set(self.waiting as i64);
     }
 
     fn index_of(&self, ticket: Ticket) -> Option<usize> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use isotherm_core::{Choice, Slot};
+use isotherm_telemetry::InstanceMetrics;
 
 use super::{Placement, Variant};
 use crate::Instance;
@@ -13,6 +14,7 @@ use crate::Instance;
 #[must_use = "dropping the guard ends the request's count"]
 pub struct SlotGuard {
     variant: Arc<Variant>,
+    metrics: Arc<InstanceMetrics>,
     /// Taken when the guard is dropped.
     slot: Option<Slot>,
 }
@@ -27,6 +29,7 @@ impl SlotGuard {
 impl Drop for SlotGuard {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
+            self.metrics.in_flight().dec();
             self.variant.give_back(slot);
         }
     }
@@ -34,7 +37,9 @@ impl Drop for SlotGuard {
 
 impl Placement {
     pub(super) fn of(variant: &Arc<Variant>, choice: Choice<Arc<Instance>>) -> Placement {
-        let slot = SlotGuard { variant: Arc::clone(variant), slot: Some(choice.slot) };
+        let metrics = Arc::clone(choice.instance.metrics());
+        metrics.in_flight().inc();
+        let slot = SlotGuard { variant: Arc::clone(variant), metrics, slot: Some(choice.slot) };
         Placement { decision: choice.decision, instance: choice.instance, slot }
     }
 }

@@ -1,0 +1,52 @@
+//! Watches one instance for as long as it lives: whether it is well, and what it serves.
+
+mod get;
+mod models;
+mod probe;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use isotherm_core::Generation;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use crate::{Fleet, Instance, Variant};
+
+/// Whatever is asked of one instance beside its requests.
+pub(crate) struct Watch {
+    fleet: Fleet,
+    variant: Arc<Variant>,
+    instance: Arc<Instance>,
+    generation: Generation,
+    /// Told when the instance may have a new listing.
+    ask_for_models: Notify,
+    /// It could not be asked for its models yet.
+    owed_listing: AtomicBool,
+}
+
+impl Watch {
+    pub(crate) fn new(fleet: Fleet, variant: Arc<Variant>, instance: Arc<Instance>, generation: Generation) -> Watch {
+        let (ask_for_models, owed_listing) = (Notify::new(), AtomicBool::new(false));
+        Watch { fleet, variant, instance, generation, ask_for_models, owed_listing }
+    }
+
+    /// Begins within `spread`, so that a thousand instances are not asked in the same millisecond, and never ends.
+    pub(crate) async fn run(self, spread: Duration) {
+        sleep(spread.mul_f64(jitter(0.0, 1.0))).await;
+        tokio::join!(self.probe_for_ever(), self.list_for_ever());
+    }
+
+    fn take_owed_listing(&self) -> bool {
+        self.owed_listing.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// A number between the two, another one each time: what is done again and again is not to fall into step.
+pub(crate) fn jitter(least: f64, most: f64) -> f64 {
+    // The standard library's keys of hash maps are random and at hand.
+    let random = RandomState::new().build_hasher().finish();
+    least + (most - least) * ((random >> 11) as f64 / (1u64 << 53) as f64)
+}
