@@ -59,8 +59,8 @@ pub struct Described<'a> {
 /// # Errors
 ///
 /// [`Malformed`] when the body is not one JSON object (UTF-8, with or without a byte order mark). As tolerant as Python's
-/// `json`, with which engines read: `NaN`, `Infinity`, any depth, lone surrogates; control characters in strings and
-/// invalid UTF-8, which Python refuses, are left for the engine to judge. [`Api::Invocations`] takes any body, and
+/// `json`, with which engines read: `NaN`, `Infinity`, any depth, lone surrogates. What is wrong inside of a string (an
+/// escape, a control character, UTF-8) is left for the engine to judge. [`Api::Invocations`] takes any body, and
 /// describes what is no JSON object as nothing.
 pub fn describe<'a>(body: &'a [u8], api: Api, sink: &mut dyn TextSink) -> Result<Described<'a>, Malformed> {
     match Fields::find(body) {

@@ -53,7 +53,7 @@ pub(crate) struct Findings {
 impl Findings {
     /// Follows a JSON text that passes in pieces.
     pub(crate) fn follow(&mut self, watch: &mut Watch, piece: &[u8]) {
-        watch.follow(piece, &mut |_, key, value| {
+        watch.follow(piece, &mut |key, value| {
             let Ok(value) = Cursor::new(value).value() else { return };
             if key == b"usage" {
                 // A usage that is no JSON tells nothing.

@@ -7,12 +7,12 @@ use super::{Cursor, Malformed, RawString};
 impl<'a> Cursor<'a> {
     /// Enters the object that begins here; `None`, without moving, when something else does.
     pub(crate) fn members(&mut self) -> Option<Members<'_, 'a>> {
-        self.pass(b'{').then(|| Members { cursor: self, state: Walk::Entered })
+        self.pass(b'{').then_some(Members { cursor: self, state: Walk::Entered })
     }
 
     /// Enters the array that begins here; `None`, without moving, when something else does.
     pub(crate) fn elements(&mut self) -> Option<Elements<'_, 'a>> {
-        self.pass(b'[').then(|| Elements { cursor: self, state: Walk::Entered })
+        self.pass(b'[').then_some(Elements { cursor: self, state: Walk::Entered })
     }
 
     /// Passes over one value and returns it.

@@ -123,11 +123,11 @@ impl Nesting {
     fn close(&mut self) {
         self.innermost >>= 1;
         self.held -= 1;
-        if self.held == 0 {
-            if let Some(word) = self.outer.pop() {
-                self.innermost = word;
-                self.held = u64::BITS;
-            }
+        if self.held == 0
+            && let Some(word) = self.outer.pop()
+        {
+            self.innermost = word;
+            self.held = u64::BITS;
         }
     }
 }

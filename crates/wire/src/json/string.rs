@@ -56,11 +56,10 @@ impl<'a> RawString<'a> {
                     return wants_more;
                 }
             }
-            if rest[0] == b'\\' {
+            while scratch.len() < PIECE && rest.first() == Some(&b'\\') {
                 let (character, width) = escape(rest);
                 scratch.push(character);
                 rest = &rest[width..];
-                continue;
             }
             let window = whole_characters(rest, PIECE);
             let (run, behind) = rest.split_at(memchr(b'\\', window).unwrap_or(window.len()));
@@ -97,6 +96,9 @@ fn is_continuation(byte: u8) -> bool {
 
 /// Gives `bytes` to `take` as UTF-8, with U+FFFD for what is not, as `String::from_utf8_lossy` does.
 fn valid_parts(bytes: &[u8], take: &mut dyn FnMut(&str) -> bool) -> bool {
+    if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
+        return text.is_empty() || take(text);
+    }
     bytes.utf8_chunks().all(|chunk| {
         (chunk.valid().is_empty() || take(chunk.valid())) && (chunk.invalid().is_empty() || take("\u{FFFD}"))
     })
@@ -131,6 +133,19 @@ fn unicode_escape(rest: &[u8]) -> (char, usize) {
 
 /// The number in `\uXXXX` at the beginning of `rest`.
 fn code_unit(rest: &[u8]) -> Option<u32> {
-    let digits = rest.strip_prefix(b"\\u")?.get(..4)?;
-    digits.iter().try_fold(0, |number, &digit| Some(number << 4 | char::from(digit).to_digit(16)?))
+    let &[b'\\', b'u', digits @ ..] = rest.first_chunk::<6>()? else { return None };
+    let [a, b, c, d] = digits.map(|digit| u32::from(HEXADECIMAL[usize::from(digit)]));
+    (a | b | c | d <= 0xF).then_some(a << 12 | b << 8 | c << 4 | d)
 }
+
+/// The value of each byte as a hexadecimal digit; what is none has a bit above the lowest four.
+const HEXADECIMAL: [u8; 256] = {
+    let mut values = [0x10; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        values[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};

@@ -29,6 +29,7 @@ fn accepts_what_engines_accept() {
         "[NaN,Infinity,-Infinity,true,false,null]",
         r#"["\"\\\/\b\f\n\r\t\u00e9\uD83D\uDE00\ud800"]"#,
         "\"a raw \u{1} control character\"",
+        r#""\x is no escape, \u12g4 neither""#,
         r#"{"a":{"b":[{"c":[]},{}]},"a":2}"#,
     ];
     for json in cases {
@@ -55,9 +56,8 @@ fn tells_what_is_wrong_and_where() {
         ("{\"a\":[{}}", 8, "`,` or `]`", "`}`"),
         ("{} x", 3, "the end of the body", "`x`"),
         ("\"abc", 4, "a closing `\"`", "the end of the body"),
-        ("\"\\u12g4\"", 5, "four hexadecimal digits after `\\u`", "`g`"),
-        ("\"\\", 2, "one of `\"`, `\\`, `/`, `b`, `f`, `n`, `r`, `t`, `u` after `\\`", "the end of the body"),
-        ("\"\\x\"", 2, "one of `\"`, `\\`, `/`, `b`, `f`, `n`, `r`, `t`, `u` after `\\`", "`x`"),
+        ("\"\\", 2, "a closing `\"`", "the end of the body"),
+        ("\"\\\"", 3, "a closing `\"`", "the end of the body"),
         ("01", 1, "the end of the body", "`1`"),
         ("-", 1, "a digit", "the end of the body"),
         ("1.", 2, "a digit", "the end of the body"),
@@ -225,16 +225,14 @@ fn written(document: &Document, pretty: bool, ascii: bool) -> String {
 }
 
 /// What a [`Watch`] for usage and id finds, when the text comes in pieces split at `cuts`.
-fn watched(json: &[u8], cuts: &[usize]) -> Vec<(Vec<u8>, Vec<u8>, Vec<u8>)> {
+fn watched(json: &[u8], cuts: &[usize]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut watch = Watch::new(|_, key| matches!(key, b"usage" | b"id"));
     let mut found = Vec::new();
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (json.len() + 1)).chain([json.len()]).collect();
     cuts.sort_unstable();
     let mut from = 0;
     for cut in cuts {
-        watch.follow(&json[from..cut], &mut |parent, key, value| {
-            found.push((parent.to_vec(), key.to_vec(), value.to_vec()));
-        });
+        watch.follow(&json[from..cut], &mut |key, value| found.push((key.to_vec(), value.to_vec())));
         from = cut;
     }
     found
@@ -272,13 +270,14 @@ proptest! {
     }
 
     #[test]
-    fn accepts_only_what_could_be_json(document in document(), at: usize, byte in "[\\[\\]{}:,0]") {
-        // Mutations that leave strings as they are or break their quotes: nothing that `serde_json` judges more strictly.
+    fn outside_of_strings_accepts_only_json(document in document(), at: usize, byte in "[\\[\\]{}:,0]") {
         let mut json = document.to_string().into_bytes();
         let at = at % json.len();
         json[at] = byte.as_bytes()[0];
-        if check(&json).is_ok() && std::str::from_utf8(&json).is_ok() {
-            prop_assert!(serde_json::from_slice::<serde::de::IgnoredAny>(&json).is_ok(), "{}", String::from_utf8_lossy(&json));
+        // Escapes and UTF-8 are not judged, so only texts where neither can be wrong.
+        if json.is_ascii() && !json.contains(&b'\\') && check(&json).is_ok() {
+            let result = serde_json::from_slice::<serde::de::IgnoredAny>(&json);
+            prop_assert!(result.is_ok(), "{}", String::from_utf8_lossy(&json));
         }
     }
 
@@ -321,7 +320,7 @@ proptest! {
         }
         let found: Vec<Document> = watched(json.as_bytes(), &[])
             .iter()
-            .map(|(_, _, value)| serde_json::from_slice(value).expect("a value"))
+            .map(|(_, value)| serde_json::from_slice(value).expect("a value"))
             .collect();
         prop_assert_eq!(found, expected);
     }
@@ -330,7 +329,7 @@ proptest! {
 #[test]
 fn a_watch_passes_over_what_is_too_long() {
     let json = format!(r#"{{"usage":{{"a":"{}"}},"id":"x"}}"#, "y".repeat(9_000));
-    assert_eq!(watched(json.as_bytes(), &[]), [(vec![], b"id".to_vec(), b"\"x\"".to_vec())]);
+    assert_eq!(watched(json.as_bytes(), &[]), [(b"id".to_vec(), b"\"x\"".to_vec())]);
     let key = "usage".repeat(20);
     assert_eq!(watched(format!(r#"{{"{key}":"x"}}"#).as_bytes(), &[]), []);
 }

@@ -55,8 +55,8 @@ impl Watch {
         }
     }
 
-    /// Follows the next piece. `found` gets each wanted value that ends in it: parent, key, value as it is written.
-    pub(crate) fn follow(&mut self, piece: &[u8], found: &mut dyn FnMut(&[u8], &[u8], &[u8])) {
+    /// Follows the next piece. `found` gets each wanted value that ends in it: its key, and itself as it is written.
+    pub(crate) fn follow(&mut self, piece: &[u8], found: &mut dyn FnMut(&[u8], &[u8])) {
         // Where the part of the kept value begins that has not been copied yet.
         let mut keep_from = 0;
         let mut at = 0;
@@ -178,10 +178,10 @@ impl Watch {
         }
     }
 
-    fn give(&mut self, found: &mut dyn FnMut(&[u8], &[u8], &[u8])) {
+    fn give(&mut self, found: &mut dyn FnMut(&[u8], &[u8])) {
         if let Some(depth) = self.keeping.take() {
-            let (parent, key) = self.path(depth);
-            found(parent, key, &self.kept);
+            let (_, key) = self.path(depth);
+            found(key, &self.kept);
         }
     }
 }
