@@ -22,7 +22,7 @@ fn up(options: &[&str]) -> Running {
 /// A router in front of engines, on free ports; its answers tell its decisions.
 fn serve(engines: &Engines, options: &[&str]) -> Running {
     let mut arguments: Vec<String> =
-        ["serve", "--port", "0", "--admin-port", "0", "--expose-decisions", "true"].map(str::to_owned).into();
+        ["serve", "--port", "0", "--admin-port", "0", "--expose-decisions"].map(str::to_owned).into();
     arguments.extend(engines.instance_flags());
     arguments.extend(options.iter().map(|option| (*option).to_owned()));
     Running::start(&arguments)

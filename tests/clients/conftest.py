@@ -36,8 +36,9 @@ class Router:
     def _read(self, ready):
         for line in self.process.stdout:
             self.lines.append(line)
-            if line.startswith("admin "):
-                self.admin = line.split()[1]
+            words = line.split()
+            if words[:1] == ["admin"]:
+                self.admin = words[1]
             if line.startswith("ready "):
                 self.url = line.split()[1]
                 ready.set()

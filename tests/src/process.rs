@@ -111,8 +111,9 @@ impl Running {
         loop {
             match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
-                    if let Some(url) = line.strip_prefix("admin ") {
-                        self.admin = Some(url.trim().to_owned());
+                    let mut words = line.split_whitespace();
+                    if words.next() == Some("admin") {
+                        self.admin = words.next().map(str::to_owned);
                     }
                     if let Some(url) = line.strip_prefix("ready ") {
                         self.url = url.trim().to_owned();

@@ -4,6 +4,7 @@ mod arguments;
 mod dist;
 mod failure;
 mod machine;
+mod real_engines;
 mod soak;
 mod test;
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let done = match command.as_deref() {
         Some("test") => test::run(arguments),
         Some("dist") => dist::run(arguments),
+        Some("real-engines") => real_engines::run(arguments),
         Some("soak") => soak::run(arguments),
 
         None | Some("help" | "--help" | "-h") => {
