@@ -47,10 +47,10 @@ impl Default for Bar {
 impl Progress for Bar {
     fn started(&self, strategy: &str, requests: u64) {
         self.errors.set(0);
-        self.bar.reset();
         self.bar.set_message("");
         self.bar.set_prefix(strategy.to_owned());
         self.bar.set_length(requests);
+        self.bar.reset();
     }
 
     fn request_ended(&self, failed: bool) {

@@ -6,6 +6,8 @@ use crate::{Report, StrategySummary};
 
 /// Names are broken at underscores into lines of at most this width, so that four strategies fit 100 columns.
 const NAME_WIDTH: usize = 12;
+/// Sentences are broken into lines of at most this width.
+const LINE_WIDTH: usize = 100;
 
 /// The report as an aligned table, followed by what forbids to trust it, if anything does. Every line ends with a line
 /// feed.
@@ -42,7 +44,7 @@ pub fn text(report: &Report) -> String {
         table.row(cells);
     }
     let errors = report.strategies.iter().filter(|summary| summary.errors > 0).map(error_line);
-    let invalid = report.invalid.iter().map(|sentence| format!("INVALID: {sentence}\n"));
+    let invalid = report.invalid.iter().map(|sentence| wrapped(&format!("INVALID: {sentence}")));
     std::iter::once(table.to_string()).chain(errors).chain(invalid).collect()
 }
 
@@ -121,6 +123,25 @@ fn ttft(summary: &StrategySummary, figure: fn(&Latency<f64>) -> f64) -> Option<f
 fn error_line(summary: &StrategySummary) -> String {
     let kinds: Vec<String> = summary.errors_by_kind.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
     format!("{} errors: {}\n", summary.strategy, kinds.join(", "))
+}
+
+/// Breaks a sentence into lines, all but the first indented.
+fn wrapped(sentence: &str) -> String {
+    let mut text = String::new();
+    let mut width = 0;
+    for word in sentence.split(' ') {
+        let needed = 1 + word.chars().count();
+        if width > 0 && width + needed > LINE_WIDTH {
+            text.push_str("\n        ");
+            width = 8;
+        }
+        if width > 0 {
+            text.push(' ');
+        }
+        text.push_str(word);
+        width += needed;
+    }
+    text + "\n"
 }
 
 /// Breaks a strategy's name after underscores where it is wider than a column.
@@ -217,6 +238,17 @@ Largest share     15.5%         15.5%   +0.0 pt
         assert_eq!(heading[0], "LEAST_");
         assert_eq!(heading[1], "OUTSTANDING_");
         assert!(heading[2].ends_with("REQUESTS   change  PREFIX_AWARE   change"), "{text}");
+    }
+
+    #[test]
+    fn long_sentences_are_broken_and_keep_their_words() {
+        let sentence = "word ".repeat(60);
+        let mut report = report(vec![summary("RANDOM", 1.0, Some(0.3))]);
+        report.invalid.push(sentence.trim_end().to_owned());
+        let text = text(&report);
+        assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+        assert_eq!(text.matches("word").count(), 60);
+        assert_eq!(text.lines().filter(|line| line.starts_with("         word")).count(), 3, "{text}");
     }
 
     #[test]

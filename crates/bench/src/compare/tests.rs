@@ -119,7 +119,8 @@ fn lag_of_the_engines_makes_the_report_invalid() {
     let comparison = compared(&mut MockFleet { lag, ..MockFleet::default() }).unwrap();
     let engines = comparison.report.invalid.iter().filter(|sentence| sentence.contains("the emulated engines")).count();
     assert_eq!(engines, 2, "{:?}", comparison.report.invalid);
-    assert!(comparison.text().contains("INVALID: RANDOM: the emulated engines lagged by 120.0 ms"));
+    assert!(comparison.text().contains("INVALID: RANDOM: the emulated engines lagged by 120.0 ms of engine time"));
+    assert!(comparison.text().lines().all(|line| line.len() <= 100));
 }
 
 #[test]
