@@ -13,8 +13,9 @@ pub mod percentile;
 mod record;
 mod report;
 mod summary;
-pub mod table;
+mod table;
 
 pub use record::{Failure, FailureKind, RequestRecord};
 pub use report::Report;
 pub use summary::StrategySummary;
+pub use table::{Align, Table};
