@@ -155,6 +155,8 @@ mod tests {
             CacheScope { adapter: Some(""), ..LLAMA },
             CacheScope { adapter: Some("salt"), ..LLAMA },
             CacheScope { cache_salt: Some("salt"), ..LLAMA },
+            CacheScope { adapter: Some("a\u{1}b"), cache_salt: Some(""), ..LLAMA },
+            CacheScope { adapter: Some("a"), cache_salt: Some("b\u{1}"), ..LLAMA },
         ];
         let mut hashes: Vec<u64> = scopes.iter().flat_map(|scope| chain(scope, &tokens)).map(|hash| hash.0).collect();
         hashes.sort_unstable();

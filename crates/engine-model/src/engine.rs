@@ -121,7 +121,7 @@ impl Engine {
             self.arriving.remove(&key);
         } else if let Some(place) = self.waiting.iter().position(|sequence| sequence.id == id) {
             self.waiting.remove(place);
-        } else if let Some(place) = self.running.iter().position(|sequence| sequence.id == id && !sequence.leaves) {
+        } else if let Some(place) = self.running.iter().position(|sequence| sequence.id == id) {
             if self.running[place].planned > 0 {
                 self.running[place].leaves = true;
             } else {

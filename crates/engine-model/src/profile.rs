@@ -35,8 +35,8 @@ pub struct Profile {
 /// When the full blocks that a step computes become hits for other requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockVisibility {
-    /// When the step has ended. Two requests with the same uncached beginning that are admitted in one step both
-    /// compute it, and both copies stay.
+    /// When the step has ended; the built-in profiles have this. Two requests with the same uncached beginning that are
+    /// admitted in one step both compute it, and both copies stay.
     AfterStep,
     /// When the step is planned, before anything is computed: a request admitted in the same step behind another
     /// shares its blocks at once, as in vLLM's `KVCacheManager.allocate_slots`. (The keys and values of a layer are
@@ -169,6 +169,14 @@ mod tests {
         for (name, expected) in Profile::names().zip(expected) {
             let tokens = Profile::named(name).unwrap().kv_capacity_tokens as f64;
             assert!((tokens / expected - 1.0).abs() < 0.005, "{name}: {tokens} {expected}");
+        }
+    }
+
+    #[test]
+    fn the_host_adds_2_ms_to_every_step_on_any_accelerator() {
+        let work = StepWork { tokens: 512, ..StepWork::default() };
+        for profile in [Profile::default(), Profile::default().scaled(3.0)] {
+            assert_eq!(profile.step_duration(&work), profile.step_times.forward_pass(&work) + Duration::from_millis(2));
         }
     }
 

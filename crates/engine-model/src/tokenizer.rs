@@ -20,7 +20,7 @@ pub struct Piece<'a> {
     pub token: Token,
 }
 
-/// The pieces of a text, in order: on average 4.2 characters each in English prose, 1.5 in Chinese, 2 to 3 in JSON.
+/// The pieces of a text, in order: on average 4.2 characters each in English prose, 3.5 in JSON, 1.5 in Chinese.
 pub fn pieces(text: &str) -> Pieces<'_> {
     Pieces { rest: text.chars() }
 }

@@ -247,7 +247,7 @@ fn a_preempted_request_finds_its_own_blocks_again_and_is_counted_apart() {
 }
 
 #[test]
-fn after_a_preemption_nobody_is_admitted_in_the_same_step() {
+fn a_preempted_request_is_the_next_to_be_admitted() {
     let mut engine = engine(4, 8_192);
     engine.submit(Duration::ZERO, request(1, 1, 32, 2)).unwrap();
     engine.submit(Duration::ZERO, request(2, 2, 32, 2)).unwrap();
@@ -255,8 +255,22 @@ fn after_a_preemption_nobody_is_admitted_in_the_same_step() {
     engine.submit(Duration::ZERO, request(3, 3, 1, 1)).unwrap();
     end(&mut engine);
     assert_eq!(plan(&mut engine), [(1, 1)]);
-    assert_eq!(engine.statistics().waiting, 2);
     assert_eq!(engine.statistics().used_blocks, 3, "there is room for the third, but the preempted one is first");
+    end(&mut engine);
+    assert_eq!(plan(&mut engine), [(2, 17), (3, 1)], "the first of its two blocks is still cached");
+}
+
+#[test]
+fn after_a_preemption_nobody_is_admitted_in_the_same_step_even_if_it_fits() {
+    let mut engine = engine(4, 8_192);
+    engine.submit(Duration::ZERO, request(1, 7, 32, 3)).unwrap();
+    engine.submit(Duration::ZERO, request(2, 7, 32, 3)).unwrap();
+    assert_eq!(plan(&mut engine), [(1, 32), (2, 32)]);
+    end(&mut engine);
+    // With the blocks of the first request the second would need only one more, and one is free.
+    assert_eq!(plan(&mut engine), [(1, 1)]);
+    end(&mut engine);
+    assert_eq!(plan(&mut engine), [(1, 1), (2, 1)]);
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn chinese_has_1_5_characters_a_piece() {
 #[test]
 fn json_is_cut_finer_than_prose() {
     let mean = characters_per_piece(JSON);
-    assert!((2.5..3.8).contains(&mean), "{mean}");
+    assert!((3.3..3.7).contains(&mean), "{mean}");
 }
 
 #[test]
