@@ -1,7 +1,11 @@
 //! A production variant that all threads share: one short lock around the routing state, and the queue before it.
 
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings;
 mod queue;
 mod slot;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
 mod waiting;
 
 use std::num::NonZeroU32;

@@ -1,0 +1,235 @@
+//! What sharing a variant adds to choosing: slots that come back by themselves, and the queue.
+
+use std::num::NonZeroU32;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use isotherm_core::{Evidence, InstanceId, InstanceSpec, ModelHash, Models, Refusal, RouteRequest};
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+
+use super::{Placement, Variant, Waiting};
+use crate::testing::{fleet, one_variant, variant as first_variant};
+
+const ANY: RouteRequest<'static> = RouteRequest { key: None, model: None, pinned: None, tried: &[] };
+
+/// A variant of instances `a`, `b`, … that take one request each.
+fn variant(n: usize) -> Arc<Variant> {
+    let instances: Vec<_> =
+        ('a'..).take(n).map(|id| format!("{{id: {id}, url: \"http://{id}\", max_in_flight: 1}}")).collect();
+    let instances: Vec<_> = instances.iter().map(String::as_str).collect();
+    first_variant(&fleet(&one_variant("", &instances)))
+}
+
+fn choose(variant: &Arc<Variant>, request: &RouteRequest<'_>) -> Result<Placement, Refusal> {
+    variant.choose(request, variant.clock().now(), &mut Pcg64::seed_from_u64(0))
+}
+
+fn wait(variant: &Arc<Variant>, request: &RouteRequest<'_>) -> Waiting {
+    variant.wait(request, &mut Pcg64::seed_from_u64(0), 10).unwrap()
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Bell {
+    fn rings(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn poll(waiting: &mut Waiting, bell: &Arc<Bell>) -> Poll<Result<Placement, Refusal>> {
+    Pin::new(waiting).poll(&mut Context::from_waker(&Waker::from(Arc::clone(bell))))
+}
+
+fn look(waiting: &mut Waiting) -> Poll<Result<Placement, Refusal>> {
+    poll(waiting, &Arc::default())
+}
+
+fn in_flight(variant: &Variant) -> Vec<u32> {
+    variant.instances(variant.clock().now()).iter().map(|one| one.in_flight).collect()
+}
+
+#[test]
+fn a_slot_counts_until_it_is_dropped() {
+    let variant = variant(2);
+    let placement = choose(&variant, &ANY).unwrap();
+    assert_eq!(in_flight(&variant), [1, 0]);
+    assert_eq!(placement.instance.metrics().in_flight().get(), 1);
+    let instance = Arc::clone(&placement.instance);
+    drop(placement);
+    assert_eq!(in_flight(&variant), [0, 0]);
+    assert_eq!(instance.metrics().in_flight().get(), 0);
+}
+
+#[test]
+fn a_slot_outlives_its_instance_and_frees_nothing_in_the_next_life() {
+    let variant = variant(1);
+    let old = choose(&variant, &ANY).unwrap();
+    let (spec, again) = (InstanceSpec::new("a"), Arc::clone(&old.instance));
+    variant.remove(&InstanceId::from("a"), "test");
+    variant.add(spec, again);
+    let _new = choose(&variant, &ANY).unwrap();
+    drop(old);
+    assert_eq!(in_flight(&variant), [1]);
+}
+
+#[test]
+fn who_waits_longest_gets_the_room_and_no_newcomer_takes_it_away() {
+    let variant = variant(1);
+    let held = choose(&variant, &ANY).unwrap();
+    let bells: [Arc<Bell>; 2] = Default::default();
+    let (mut first, mut second) = (wait(&variant, &ANY), wait(&variant, &ANY));
+    assert!(poll(&mut first, &bells[0]).is_pending() && poll(&mut second, &bells[1]).is_pending());
+    assert_eq!(variant.waiting(), 2);
+    assert_eq!(variant.metrics().waiting().get(), 2);
+
+    drop(held);
+    assert_eq!(bells.each_ref().map(|bell| bell.rings()), [1, 0]);
+    assert_eq!(choose(&variant, &ANY).unwrap_err(), Refusal::Full, "the room is the first waiter's");
+    assert!(look(&mut second).is_pending());
+    let Poll::Ready(Ok(placement)) = look(&mut first) else { panic!("the first was placed") };
+
+    drop(placement);
+    let Poll::Ready(Ok(_placement)) = look(&mut second) else { panic!("then the second") };
+    assert_eq!(variant.waiting(), 0);
+    assert_eq!(variant.metrics().waiting().get(), 0);
+}
+
+#[test]
+fn a_waiter_that_leaves_passes_its_room_on() {
+    let variant = variant(1);
+    let held = choose(&variant, &ANY).unwrap();
+    let (first, mut second) = (wait(&variant, &ANY), wait(&variant, &ANY));
+    drop(held);
+    // The first has the room by now, and goes without having looked.
+    drop(first);
+    let Poll::Ready(Ok(placement)) = look(&mut second) else { panic!("the second was placed") };
+    drop(placement);
+    assert_eq!(in_flight(&variant), [0]);
+}
+
+#[test]
+fn a_waiter_that_leaves_without_room_takes_nothing_with_it() {
+    let variant = variant(1);
+    let held = choose(&variant, &ANY).unwrap();
+    drop(wait(&variant, &ANY));
+    assert_eq!(variant.waiting(), 0);
+    drop(held);
+    assert_eq!(in_flight(&variant), [0]);
+}
+
+#[test]
+fn the_queue_is_bounded_and_room_found_on_the_way_in_needs_no_place() {
+    let variant = variant(1);
+    let rng = &mut Pcg64::seed_from_u64(0);
+    let mut at_once = variant.wait(&ANY, rng, 0).unwrap();
+    let Poll::Ready(Ok(_held)) = look(&mut at_once) else { panic!("there was room") };
+    let _first = variant.wait(&ANY, rng, 1).unwrap();
+    let full = variant.wait(&ANY, rng, 1).unwrap_err();
+    assert_eq!(full.to_string(), "every instance is at max_in_flight, and 1 requests wait already");
+    assert_eq!(variant.waiting(), 1);
+}
+
+#[test]
+fn a_waiter_whose_instances_are_busy_does_not_hold_up_those_of_others() {
+    let variant = variant(2);
+    let generations: Vec<_> = variant.instances(variant.clock().now()).iter().map(|one| one.generation).collect();
+    variant.set_models(generations[0], Models::listed(["x"]));
+    variant.set_models(generations[1], Models::listed(["y"]));
+    let asking = |model: &str| RouteRequest { model: Some(ModelHash::of(model)), ..ANY };
+    let _busy = choose(&variant, &asking("x")).unwrap();
+    let held = choose(&variant, &asking("y")).unwrap();
+    let (mut for_x, mut for_y) = (wait(&variant, &asking("x")), wait(&variant, &asking("y")));
+    drop(held);
+    assert!(look(&mut for_x).is_pending());
+    assert!(look(&mut for_y).is_ready());
+}
+
+#[test]
+fn a_pinned_waiter_waits_for_its_own_instance() {
+    let variant = variant(2);
+    let b = InstanceId::from("b");
+    let pinned = RouteRequest { pinned: Some(&b), ..ANY };
+    let (on_a, on_b) = (choose(&variant, &ANY).unwrap(), choose(&variant, &ANY).unwrap());
+    let mut waiting = wait(&variant, &pinned);
+    drop(on_a);
+    assert!(look(&mut waiting).is_pending());
+    drop(on_b);
+    let Poll::Ready(Ok(placement)) = look(&mut waiting) else { panic!("its instance is free") };
+    assert_eq!(placement.decision.chosen, b);
+}
+
+#[test]
+fn whatever_makes_room_places_who_waits() {
+    type Change = fn(&Arc<Variant>);
+    let add: Change = |variant| {
+        let instance = Arc::clone(&variant.instances(variant.clock().now())[0].instance);
+        variant.add(InstanceSpec::new("z"), instance);
+    };
+    let raise: Change = |variant| {
+        variant.update(&InstanceSpec { max_in_flight: NonZeroU32::new(2), ..InstanceSpec::new("a") });
+    };
+    let undrain: Change = |variant| variant.set_draining(&"b".into(), false);
+    let recover: Change = |variant| {
+        let now = variant.clock().now();
+        let generation = variant.instances(now)[1].generation;
+        variant.observe(generation, Evidence::ProbeAnswered, now);
+    };
+    for (name, change) in [("add", add), ("raise", raise), ("undrain", undrain), ("recover", recover)] {
+        let variant = variant(2);
+        let now = variant.clock().now();
+        match name {
+            "recover" => drop(variant.observe(variant.instances(now)[1].generation, Evidence::ConnectRefused, now)),
+            _ => variant.set_draining(&"b".into(), true),
+        }
+        let _held = choose(&variant, &ANY).unwrap();
+        let bell = Arc::default();
+        let mut waiting = wait(&variant, &ANY);
+        assert!(poll(&mut waiting, &bell).is_pending());
+        change(&variant);
+        assert_eq!(bell.rings(), 1, "{name}");
+        assert!(matches!(look(&mut waiting), Poll::Ready(Ok(_))), "{name}");
+    }
+}
+
+#[test]
+fn nobody_waits_for_what_cannot_come() {
+    let variant = variant(1);
+    let _held = choose(&variant, &ANY).unwrap();
+    let now = variant.clock().now();
+    let mut waiting = wait(&variant, &ANY);
+    variant.observe(variant.instances(now)[0].generation, Evidence::ConnectRefused, now);
+    assert!(matches!(look(&mut waiting), Poll::Ready(Err(Refusal::Unavailable))));
+    let mut waiting = wait(&variant, &ANY);
+    assert!(matches!(look(&mut waiting), Poll::Ready(Err(Refusal::Unavailable))));
+    variant.remove(&"a".into(), "test");
+    let mut waiting = wait(&variant, &ANY);
+    assert!(matches!(look(&mut waiting), Poll::Ready(Err(Refusal::NoInstance))));
+}
+
+#[test]
+fn first_choices_feed_the_budget_of_resends_and_retries_do_not() {
+    let variant = variant(1);
+    let now = variant.clock().now();
+    while variant.withdraw_resend(now) {}
+    let tried = [variant.instances(now)[0].generation];
+    for _ in 0..5 {
+        let _ = variant.choose(&RouteRequest { tried: &tried, ..ANY }, now, &mut Pcg64::seed_from_u64(0));
+    }
+    assert!(!variant.withdraw_resend(now));
+    for _ in 0..5 {
+        let _ = variant.choose(&ANY, now, &mut Pcg64::seed_from_u64(0));
+    }
+    assert!(variant.withdraw_resend(now));
+}
