@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::address;
+use crate::value::text;
 use crate::yaml::Located;
 
 /// Metrics, health and changes of the fleet, on a listener of their own.
@@ -23,7 +24,7 @@ impl Admin {
     pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
 }
 
-/// `admin` as written in the file.
+/// Metrics, health and changes of the fleet, on a listener of their own.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Admin")]
@@ -43,7 +44,8 @@ pub(crate) struct ListenAddress(pub(crate) SocketAddr);
 
 impl<'de> Deserialize<'de> for ListenAddress {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<ListenAddress, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        address::parse(&text).map(ListenAddress).map_err(serde::de::Error::custom)
+        address::parse(&text(deserializer, "an address such as 127.0.0.1:8080")?)
+            .map(ListenAddress)
+            .map_err(serde::de::Error::custom)
     }
 }

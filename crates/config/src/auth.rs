@@ -46,6 +46,7 @@ pub(crate) enum AuthElement {
 /// The keys by which clients are known.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Keys")]
 pub(crate) struct KeysElement {
     /// A file with one key a line, as `name sha256:HEX`; relative to the directory of this file. Read again when it
     /// changes.

@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::de::{Deserializer, Error};
 use serde::ser::Serializer;
+
+use crate::value::text;
 
 /// Nothing that is waited for takes longer.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The units, and how many milliseconds each is; longer ones first, so that rendering picks the shortest text.
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// What is asked for where something else than text is found.
+const EXPECTING: &str = "a duration such as 10s";
 
 /// A text that is no duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +53,8 @@ pub(crate) fn render(duration: Duration) -> String {
     if milliseconds == 0 {
         return String::from("0s");
     }
-    let (unit, scale) = UNITS.iter().find(|(_, scale)| milliseconds % u128::from(*scale) == 0).unwrap_or(&("ms", 1));
+    let divides = |scale: u64| milliseconds.is_multiple_of(u128::from(scale));
+    let (unit, scale) = UNITS.iter().find(|(_, scale)| divides(*scale)).unwrap_or(&("ms", 1));
     format!("{}{unit}", milliseconds / u128::from(*scale))
 }
 
@@ -58,7 +64,7 @@ pub(crate) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Re
 
 /// Reads a duration above zero.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    match parse(&String::deserialize(deserializer)?) {
+    match parse(&text(deserializer, EXPECTING)?) {
         Ok(Duration::ZERO) => Err(D::Error::custom(DurationError::Zero)),
         other => other.map_err(D::Error::custom),
     }
@@ -74,7 +80,7 @@ pub(crate) mod or_zero {
     use super::*;
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+        parse(&text(deserializer, EXPECTING)?).map_err(D::Error::custom)
     }
 }
 

@@ -6,11 +6,11 @@ use isotherm_core::Routing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use crate::environment::Environment;
+use crate::context::Context;
 use crate::health::Health;
 use crate::instances::{self, InstanceElement, InstanceEntry};
 use crate::name::Name;
-use crate::problem::{Origin, Place, Problems};
+use crate::problem::Place;
 use crate::routing::RoutingElement;
 use crate::value::number;
 use crate::yaml::Located;
@@ -103,62 +103,46 @@ fn traffic_weight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TrafficW
     number(deserializer, TrafficWeight::new)
 }
 
-/// The endpoints, when all of them fit together; what does not is noted as problems.
-pub(crate) fn endpoints(
-    elements: Vec<Located<EndpointElement>>,
-    environment: &Environment,
-    at: &dyn Fn(Place) -> Origin,
-    problems: &mut Problems,
-) -> Vec<Endpoint> {
+/// The endpoints; what does not fit together is noted as problems.
+pub(crate) fn endpoints(elements: Vec<Located<EndpointElement>>, context: &mut Context<'_>) -> Vec<Endpoint> {
     let mut names = HashMap::new();
     elements
         .into_iter()
         .map(|Located { value: element, place }| {
-            unique("endpoint", &element.name, &mut names, at, problems);
-            let variants = variants(element.variants, environment, at, problems);
+            unique("endpoint", &element.name, &mut names, context);
+            let variants = variants(element.variants, context);
+            let name = element.name.value;
             if variants.is_empty() {
-                problems.add(at(place), format!("endpoint {} needs at least one variant", element.name.value));
+                context.refuse(place, format!("endpoint {name} needs at least one variant"));
             } else if variants.iter().all(|variant| variant.weight.get() == 0.0) {
-                let message = format!("endpoint {}: at least one variant needs a weight above 0", element.name.value);
-                problems.add(at(place), message);
+                context.refuse(place, format!("endpoint {name}: at least one variant needs a weight above 0"));
             }
-            Endpoint { name: element.name.value, variants }
+            Endpoint { name, variants }
         })
         .collect()
 }
 
-fn variants(
-    elements: Vec<Located<VariantElement>>,
-    environment: &Environment,
-    at: &dyn Fn(Place) -> Origin,
-    problems: &mut Problems,
-) -> Vec<Variant> {
+fn variants(elements: Vec<Located<VariantElement>>, context: &mut Context<'_>) -> Vec<Variant> {
     let mut names = HashMap::new();
     elements
         .into_iter()
         .map(|Located { value: element, .. }| {
-            unique("variant", &element.name, &mut names, at, problems);
+            unique("variant", &element.name, &mut names, context);
             Variant {
                 name: element.name.value,
                 weight: element.weight,
                 routing: element.routing.into(),
                 health: element.health,
-                instances: instances::entries(element.instances, environment, at, problems),
+                instances: instances::entries(element.instances, context),
             }
         })
         .collect()
 }
 
-fn unique(
-    what: &str,
-    name: &Located<Name>,
-    seen: &mut HashMap<Name, Place>,
-    at: &dyn Fn(Place) -> Origin,
-    problems: &mut Problems,
-) {
+fn unique(what: &str, name: &Located<Name>, seen: &mut HashMap<Name, Place>, context: &mut Context<'_>) {
     if let Some(first) = seen.get(&name.value) {
-        let message = format!("{what} {} is given a second time; the first is at line {}", name.value, first.line);
-        problems.add(at(name.place), message);
+        let first = context.at(*first);
+        context.refuse(name.place, format!("{what} {} is given a second time; the first is at {first}", name.value));
     } else {
         seen.insert(name.value.clone(), name.place);
     }

@@ -11,12 +11,12 @@ use isotherm_core::{InstanceId, Weight};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
+use crate::context::Context;
 use crate::dns_name::DnsName;
 use crate::duration;
-use crate::environment::Environment;
 use crate::instance_url::{InstanceUrl, UrlError};
-use crate::problem::{Origin, Place, Problems};
-use crate::value::{in_range, number, parsed, whole};
+use crate::problem::{Origin, Place};
+use crate::value::{in_range, number, parsed, text, whole};
 use crate::yaml::Located;
 
 /// How often a DNS name is resolved when nothing is said.
@@ -165,46 +165,40 @@ struct Id(InstanceId);
 
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
-        parse_id(&String::deserialize(deserializer)?).map(Id).map_err(serde::de::Error::custom)
+        parse_id(&text(deserializer, "text; a number needs quotes")?).map(Id).map_err(serde::de::Error::custom)
     }
 }
 
 impl InstanceElement {
     /// The entry, when the element's parts fit together.
-    fn into_entry(
-        self,
-        place: Place,
-        environment: &Environment,
-        at: &dyn Fn(Place) -> Origin,
-        problems: &mut Problems,
-    ) -> Option<InstanceEntry> {
-        let mut refuse = |place, message: &str| problems.add(at(place), message);
+    fn into_entry(self, place: Place, context: &mut Context<'_>) -> Option<InstanceEntry> {
         let source = match (self.url, self.dns) {
             (Some(url), None) => {
                 if self.resolve_interval.is_some() {
-                    refuse(place, "`resolve_interval` goes with `dns`, not with `url`");
+                    context.refuse(place, "`resolve_interval` goes with `dns`, not with `url`");
                 }
                 let id = self.id.map_or_else(|| InstanceId::new(url.to_string()), |id| id.value.0);
                 Some(InstanceSource::Url { id, url })
             }
             (None, Some(name)) => {
                 if let Some(id) = self.id {
-                    refuse(id.place, "`id` goes with `url`: instances behind a DNS name are called by their addresses");
+                    let message = "`id` goes with `url`: instances behind a DNS name are called by their addresses";
+                    context.refuse(id.place, message);
                 }
                 let resolve_interval = self.resolve_interval.unwrap_or(DEFAULT_RESOLVE_INTERVAL);
                 Some(InstanceSource::Dns { name, resolve_interval })
             }
             (Some(_), Some(_)) => {
-                refuse(place, "an instance has either `url` or `dns`, not both");
+                context.refuse(place, "an instance has either `url` or `dns`, not both");
                 None
             }
             (None, None) => {
-                refuse(place, "an instance needs `url` or `dns`");
+                context.refuse(place, "an instance needs `url` or `dns`");
                 None
             }
         };
         let api_key = match self.api_key_env {
-            Some(variable) => Some(api_key(&variable, environment, at, problems)?),
+            Some(variable) => Some(api_key(&variable, context)?),
             None => None,
         };
         Some(InstanceEntry { source: source?, weight: self.weight, max_in_flight: self.max_in_flight, api_key })
@@ -212,19 +206,13 @@ impl InstanceElement {
 }
 
 /// The entries of a variant, each once.
-pub(crate) fn entries(
-    elements: Vec<Located<InstanceElement>>,
-    environment: &Environment,
-    at: &dyn Fn(Place) -> Origin,
-    problems: &mut Problems,
-) -> Vec<InstanceEntry> {
+pub(crate) fn entries(elements: Vec<Located<InstanceElement>>, context: &mut Context<'_>) -> Vec<InstanceEntry> {
     let mut seen = Seen::default();
     let mut entries = Vec::new();
-    for element in elements {
-        let place = element.place;
-        let Some(entry) = element.value.into_entry(place, environment, at, problems) else { continue };
-        match seen.again(&entry.source, at(place)) {
-            Some(message) => problems.add(at(place), message),
+    for Located { value: element, place } in elements {
+        let Some(entry) = element.into_entry(place, context) else { continue };
+        match seen.again(&entry.source, context.at(place)) {
+            Some(message) => context.refuse(place, message),
             None => entries.push(entry),
         }
     }
@@ -253,20 +241,15 @@ impl Seen {
     }
 }
 
-fn api_key(
-    variable: &Located<String>,
-    environment: &Environment,
-    at: &dyn Fn(Place) -> Origin,
-    problems: &mut Problems,
-) -> Option<ApiKey> {
-    let refusal = match environment.get(&variable.value) {
+fn api_key(variable: &Located<String>, context: &mut Context<'_>) -> Option<ApiKey> {
+    let refusal = match context.environment.get(&variable.value) {
         None => "is not set",
         Some(key) if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) => {
             "holds no key: visible ASCII characters without spaces"
         }
         Some(key) => return Some(ApiKey(key.into())),
     };
-    problems.add(at(variable.place), format!("api_key_env: the environment variable {} {refusal}", variable.value));
+    context.refuse(variable.place, format!("api_key_env: the environment variable {} {refusal}", variable.value));
     None
 }
 

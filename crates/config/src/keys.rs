@@ -174,7 +174,8 @@ impl fmt::Debug for NewKey {
 /// A name that a keys file cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no name for a key; allowed: 1 to 128 characters without spaces, not beginning with #, sha256: or sk-isotherm-"
+    "{0:?} is no name for a key; \
+     allowed: 1 to 128 characters without spaces, not beginning with #, sha256: or sk-isotherm-"
 )]
 pub struct KeyNameError(String);
 

@@ -10,6 +10,7 @@ mod admin;
 mod allow_paths;
 mod auth;
 mod byte_size;
+mod context;
 mod dns_name;
 mod duration;
 mod endpoints;
@@ -91,3 +92,6 @@ impl Config {
         &self.endpoints[0]
     }
 }
+
+#[cfg(test)]
+mod tests;

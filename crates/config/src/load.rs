@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use isotherm_core::HashSeed;
 
 use crate::auth::AuthElement;
+use crate::context::Context;
 use crate::endpoints::{self, TrafficWeight, Variant};
 use crate::file::File;
 use crate::instances::{InstanceEntry, Seen};
@@ -30,9 +31,9 @@ impl Config {
         let settings = Settings::read(overrides, environment, &mut problems);
         let written = file.and_then(|path| read(path, &mut problems));
         problems.check()?;
-        let mut loader = Loader { path: file, environment, settings, problems };
+        let mut loader = Loader { context: Context { path: file, environment, problems }, settings };
         let config = loader.config(written.unwrap_or_default());
-        loader.problems.into_result().map(|()| config)
+        loader.context.problems.into_result().map(|()| config)
     }
 }
 
@@ -42,12 +43,10 @@ fn read(path: &Path, problems: &mut Problems) -> Option<File> {
     yaml::read(path, &problems.take(&whole_file, text)?, problems)
 }
 
-/// What the parts of a configuration have in common while they are put together.
+/// Puts the parts of the file together with what overrides them.
 struct Loader<'a> {
-    path: Option<&'a Path>,
-    environment: &'a Environment,
+    context: Context<'a>,
     settings: Settings,
-    problems: Problems,
 }
 
 impl Loader<'_> {
@@ -60,23 +59,15 @@ impl Loader<'_> {
         for variant in file.endpoints.iter_mut().flat_map(|endpoint| &mut endpoint.value.variants) {
             self.override_routing(&mut variant.value.routing);
         }
-        let access_log = match &self.settings.access_log {
-            Some(given) => given.value.clone(),
-            None => file.access_log.relative_to(self.directory()),
-        };
-        let path = self.path;
-        let at = |place| origin(path, Some(place));
-        let written = endpoints::endpoints(file.endpoints, self.environment, &at, &mut self.problems);
+        let directory = self.context.directory();
+        let access_log = value_of(&self.settings.access_log).unwrap_or_else(|| file.access_log.relative_to(directory));
+        let written = endpoints::endpoints(file.endpoints, &mut self.context);
         Config {
             listen,
             admin,
             auth,
             hash_seed,
-            expose_decisions: self
-                .settings
-                .expose_decisions
-                .as_ref()
-                .map_or(file.expose_decisions, |given| given.value),
+            expose_decisions: value_of(&self.settings.expose_decisions).unwrap_or(file.expose_decisions),
             allow_paths: file.allow_paths,
             access_log,
             timeouts: file.timeouts,
@@ -87,7 +78,7 @@ impl Loader<'_> {
 
     /// Where the data plane listens, and what said so.
     fn listen(&self, file: &File) -> (SocketAddr, Origin) {
-        let written = file.listen.map(|listen| (listen.value.0, origin(self.path, Some(listen.place))));
+        let written = file.listen.map(|listen| (listen.value.0, self.context.at(listen.place)));
         let (address, place) = written.unwrap_or((Config::DEFAULT_LISTEN, Origin::Nowhere));
         let place = self.settings.host.as_ref().map_or(place, |host| host.origin.clone());
         (overridden(address, &self.settings.host, &self.settings.port), place)
@@ -99,14 +90,14 @@ impl Loader<'_> {
         let one_host =
             listen.ip() == data_plane.ip() || listen.ip().is_unspecified() || data_plane.ip().is_unspecified();
         if listen.port() == data_plane.port() && listen.port() != 0 && one_host {
-            let place = file.admin.listen.map_or(Origin::Nowhere, |listen| origin(self.path, Some(listen.place)));
+            let place = file.admin.listen.map_or(Origin::Nowhere, |listen| self.context.at(listen.place));
             let port = self.settings.admin_port.as_ref().or(self.settings.port.as_ref());
             let place = port.map_or(place, |port| port.origin.clone());
             let message =
                 format!("the admin plane ({listen}) and the data plane ({data_plane}) need ports of their own");
-            self.problems.add(place, message);
+            self.context.problems.add(place, message);
         }
-        Admin { listen, token_file: file.admin.token_file.as_ref().map(|path| self.directory().join(path)) }
+        Admin { listen, token_file: file.admin.token_file.as_ref().map(|path| self.context.directory().join(path)) }
     }
 
     /// Who may call. Beyond loopback, "anyone" must be written out.
@@ -115,13 +106,13 @@ impl Loader<'_> {
             let Located { value, place } = written?;
             let value = match value {
                 AuthElement::None => AuthSetting::None,
-                AuthElement::Keys(keys) => AuthSetting::KeysFile(self.directory().join(&keys.keys_file.value)),
+                AuthElement::Keys(keys) => AuthSetting::KeysFile(self.context.directory().join(&keys.keys_file.value)),
             };
-            Some(Given { value, origin: origin(self.path, Some(place)) })
+            Some(Given { value, origin: self.context.at(place) })
         });
         match setting {
             Some(Given { value: AuthSetting::KeysFile(file), origin }) => {
-                Auth::from_keys_file(&file, &origin, &mut self.problems).unwrap_or(Auth::None)
+                Auth::from_keys_file(&file, &origin, &mut self.context.problems).unwrap_or(Auth::None)
             }
             Some(Given { value: AuthSetting::None, .. }) => Auth::None,
             None => {
@@ -131,7 +122,7 @@ impl Loader<'_> {
                          allowed: `auth: {{ keys_file: PATH }}` or --keys-file PATH to let key holders in, \
                          `auth: none` or --auth none to let anyone in, or a loopback address"
                     );
-                    self.problems.add(listen_origin.clone(), message);
+                    self.context.problems.add(listen_origin.clone(), message);
                 }
                 Auth::None
             }
@@ -146,21 +137,20 @@ impl Loader<'_> {
     ) -> HashSeed {
         let places = [number.map(|n| n.place), variable.as_ref().map(|v| v.place), file.as_ref().map(|f| f.place)];
         if let Some(second) = places.into_iter().flatten().nth(1) {
-            let message = "give one of hash_seed, hash_seed_env and hash_seed_file";
-            self.problems.add(origin(self.path, Some(second)), message);
+            self.context.refuse(second, "give one of hash_seed, hash_seed_env and hash_seed_file");
         }
         if let Some(number) = number {
             return HashSeed(number.value);
         }
         if let Some(Located { value: name, place }) = variable {
             return self.seed_from(
-                self.environment.get(&name),
+                self.context.environment.get(&name),
                 &format!("hash_seed_env: the environment variable {name}"),
                 place,
             );
         }
         if let Some(Located { value: file, place }) = file {
-            let text = std::fs::read_to_string(self.directory().join(&file)).ok();
+            let text = std::fs::read_to_string(self.context.directory().join(&file)).ok();
             return self.seed_from(text.as_deref(), &format!("hash_seed_file: {}", file.display()), place);
         }
         HashSeed::default()
@@ -168,7 +158,7 @@ impl Loader<'_> {
 
     fn seed_from(&mut self, text: Option<&str>, source: &str, place: Place) -> HashSeed {
         text.and_then(hash_seed::from_secret).unwrap_or_else(|| {
-            self.problems.add(origin(self.path, Some(place)), format!("{source} holds no seed or cannot be read"));
+            self.context.refuse(place, format!("{source} holds no seed or cannot be read"));
             HashSeed::default()
         })
     }
@@ -191,7 +181,7 @@ impl Loader<'_> {
         let Some(first) = self.settings.instances.first() else {
             if written.is_empty() {
                 let message = "no endpoint is configured; allowed: `endpoints` in a file, or --instance URL";
-                self.problems.add(origin(self.path, None), message);
+                self.context.problems.add(self.context.whole(), message);
             }
             return written;
         };
@@ -203,7 +193,7 @@ impl Loader<'_> {
             _ => {
                 let message =
                     "replaces the instances of the file, which needs exactly one endpoint with one variant for that";
-                self.problems.add(first_origin, message);
+                self.context.problems.add(first_origin, message);
             }
         }
         written
@@ -215,7 +205,7 @@ impl Loader<'_> {
         for Given { value, origin } in std::mem::take(&mut self.settings.instances) {
             let entry = InstanceEntry::from(value);
             match seen.again(&entry.source, origin.clone()) {
-                Some(message) => self.problems.add(origin, message),
+                Some(message) => self.context.problems.add(origin, message),
                 None => entries.push(entry),
             }
         }
@@ -235,20 +225,12 @@ impl Loader<'_> {
         };
         Endpoint { name: Name::constant("default"), variants: vec![variant] }
     }
-
-    /// Relative paths in the file count from here.
-    fn directory(&self) -> &Path {
-        self.path.and_then(Path::parent).unwrap_or(Path::new(""))
-    }
 }
 
-fn origin(path: Option<&Path>, place: Option<Place>) -> Origin {
-    path.map_or(Origin::Nowhere, |path| Origin::File { path: path.to_owned(), place })
+fn value_of<T: Clone>(given: &Option<Given<T>>) -> Option<T> {
+    given.as_ref().map(|given| given.value.clone())
 }
 
 fn overridden(address: SocketAddr, host: &Option<Given<IpAddr>>, port: &Option<Given<u16>>) -> SocketAddr {
-    SocketAddr::new(
-        host.as_ref().map_or(address.ip(), |host| host.value),
-        port.as_ref().map_or(address.port(), |port| port.value),
-    )
+    SocketAddr::new(value_of(host).unwrap_or(address.ip()), value_of(port).unwrap_or(address.port()))
 }

@@ -152,7 +152,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// `--auth none` and `--keys-file` are two answers to one question, so flags beat the environment for both together.
+    /// `--auth none` and `--keys-file` answer one question, so flags beat the environment for both together.
     fn auth(&mut self, overrides: &Overrides) -> Option<Given<AuthSetting>> {
         let flag = |given: &Option<String>, flag: &str| given.clone().map(|text| (text, Origin::Flag(flag.to_owned())));
         let flags = (flag(&overrides.keys_file, "--keys-file"), flag(&overrides.auth, "--auth"));

@@ -14,7 +14,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// Every problem, in the order of the file; those of environment and flags come first.
+    /// Every problem: first those of flags, then of the environment, then of files in the order of their lines.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -36,8 +36,12 @@ impl fmt::Display for Problem {
 }
 
 /// Where a setting was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
+    /// On the command line, by this flag (`--port`).
+    Flag(String),
+    /// In an environment variable of this name.
+    Environment(String),
     /// In a file: the configuration itself, or one that it names.
     File {
         /// The file's path, as it was given.
@@ -45,10 +49,6 @@ pub enum Origin {
         /// Where in the file; `None` for the file as a whole.
         place: Option<Place>,
     },
-    /// In an environment variable of this name.
-    Environment(String),
-    /// On the command line, by this flag (`--port`).
-    Flag(String),
     /// Nowhere: the setting is missing, or a default does not fit.
     Nowhere,
 }
@@ -97,7 +97,8 @@ impl Problems {
     }
 
     /// An error when anything was found.
-    pub(crate) fn into_result(self) -> Result<(), ConfigError> {
+    pub(crate) fn into_result(mut self) -> Result<(), ConfigError> {
+        self.found.sort_by(|one, other| one.origin.cmp(&other.origin));
         if self.found.is_empty() { Ok(()) } else { Err(ConfigError { problems: self.found }) }
     }
 

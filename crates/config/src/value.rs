@@ -1,9 +1,9 @@
 //! How single values are read from the file: text and numbers that must pass a check of their own type.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// Reads text into a type that parses itself.
 pub(crate) fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -11,7 +11,28 @@ where
     D: Deserializer<'de>,
     T: FromStr<Err: Display>,
 {
-    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    text(deserializer, "text; a number needs quotes")?.parse().map_err(D::Error::custom)
+}
+
+/// Reads text; `expecting` tells what was expected where something else is found.
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D, expecting: &'static str) -> Result<String, D::Error> {
+    deserializer.deserialize_str(TextVisitor { expecting })
+}
+
+struct TextVisitor {
+    expecting: &'static str,
+}
+
+impl Visitor<'_> for TextVisitor {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expecting)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
 }
 
 /// Reads a whole number that must pass `check`.

@@ -8,14 +8,15 @@ mod node;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
-use serde_saphyr::{DuplicateKeyPolicy, Error};
+use serde_saphyr::{DuplicateKeyPolicy, Error, NonFiniteFloatPolicy};
 
 pub(crate) use located::Located;
 
 use crate::problem::{Origin, Place, Problems};
+use crate::suggest::closest;
 use deserialize::NodeDeserializer;
 use misfit::{Misfit, Step};
-use node::{Kind, Node};
+use node::{Entry, Kind, Node};
 
 /// A file with more mistakes than this is not a configuration; the rest is not looked at.
 const MOST_MISFITS: usize = 100;
@@ -54,22 +55,33 @@ fn options() -> serde_saphyr::Options {
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         // `off` is a word of this configuration, not a boolean.
         strict_booleans: true,
+        // Each number has a range of its own, which refuses `.inf` in better words.
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
     }
 }
 
 /// The parser's message without the place, which stands before it already.
 fn message(error: &Error) -> String {
+    if let Error::MultipleDocuments { .. } = error.without_snippet() {
+        return String::from("a second document begins here; allowed: one");
+    }
     let text = error.to_string();
-    let place = error.location().map(|location| format!("line {} column {}", location.line(), location.column()));
-    place.map_or(text.clone(), |place| text.replace(&format!(" at {place}"), ""))
+    let place = error.location().map(|location| format!(" at line {}, column {}", location.line(), location.column()));
+    match place.and_then(|place| text.strip_suffix(&place)) {
+        Some(text) => text.to_owned(),
+        None => text,
+    }
 }
 
-/// A value that was wrong is not reported as missing as well.
+/// A value that was wrong, or whose key was mistyped, is not reported as missing as well.
 fn follows_from_earlier(root: &Node, misfit: &Misfit) -> bool {
     let Some(missing) = misfit.missing else { return false };
     match find(root, &misfit.path).map(|node| &node.kind) {
-        Some(Kind::Mapping(entries)) => entries.iter().any(|entry| entry.key == missing && entry.value.omitted),
+        Some(Kind::Mapping(entries)) => {
+            let meant = |entry: &Entry| closest(&entry.key, [missing].into_iter()).is_some();
+            entries.iter().any(|entry| entry.value.omitted && meant(entry))
+        }
         _ => false,
     }
 }

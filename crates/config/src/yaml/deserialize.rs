@@ -1,7 +1,7 @@
 //! Reads the tree into types, with every error at its place.
 
 use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, Expected, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::located::LOCATED;
@@ -27,20 +27,20 @@ impl<'n> NodeDeserializer<'n> {
     }
 
     fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
-        let Kind::Integer(value) = self.0.kind else { return Err(self.expected("a whole number")) };
-        match u64::try_from(value) {
-            Ok(value) => visitor.visit_u64(value),
-            Err(_) => visitor.visit_i128(value),
+        let too_large = || Misfit::custom(format!("too large; allowed: up to {}", u64::MAX));
+        match self.0.kind {
+            Kind::Integer(value) if value < 0 => Err(Misfit::custom(format!("must not be negative, as {value} is"))),
+            Kind::Integer(value) => visitor.visit_u64(u64::try_from(value).map_err(|_| too_large())?),
+            // The parser reads whole numbers beyond its own range as floating point.
+            Kind::Float(value) if value >= u64::MAX as f64 => Err(too_large()),
+            _ => Err(self.expected("a whole number")),
         }
     }
 
     fn text<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match &self.0.kind {
             Kind::Text(text) => visitor.visit_str(text),
-            Kind::Bool(_) | Kind::Integer(_) | Kind::Float(_) => {
-                Err(Misfit::custom(format!("expected text, found {}; put it in quotes", self.0.kind.describe())))
-            }
-            Kind::Nothing | Kind::List(_) | Kind::Mapping(_) => Err(self.expected("text")),
+            _ => Err(self.expected(&visitor as &dyn Expected)),
         }
     }
 }
@@ -161,9 +161,9 @@ impl<'n> Entries<'n> {
         Step { index: self.current, key: Some(self.entries[self.current].key.clone()) }
     }
 
-    /// The earlier entry of the same key that is still in force.
+    /// The earlier entry of the same key, whether its value was wrong or not.
     fn earlier(&self, entry: &Entry) -> Option<&'n Entry> {
-        self.entries[..self.current].iter().find(|earlier| earlier.key == entry.key && !earlier.value.omitted)
+        self.entries[..self.current].iter().find(|earlier| earlier.key == entry.key)
     }
 }
 

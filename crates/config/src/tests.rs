@@ -1,0 +1,113 @@
+//! Tests of whole configurations.
+
+mod layers;
+mod mistakes;
+mod schema;
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use crate::{Config, Environment, Overrides};
+
+/// The example of the documentation.
+const EXAMPLE: &str = r#"
+# isotherm.yaml
+listen: 0.0.0.0:8080
+auth: { keys_file: keys }
+endpoints:
+  - name: chat
+    variants:
+      - name: AllTraffic
+        routing: { strategy: PREFIX_AWARE, prefix_length: 4096, concurrency_threshold: 10 }
+        instances:
+          - { url: "http://10.0.0.1:8000" }
+          - { dns: "http://vllm.internal:8000" }   # A/AAAA/SRV, re-resolved
+"#;
+
+/// Every key, none at its default.
+const EVERY_KEY: &str = r#"
+listen: "[::1]:9000"
+admin: { listen: 0.0.0.0:9001, token_file: secrets/token }
+auth: none
+hash_seed: 7
+expose_decisions: true
+allow_paths: [/v1/audio/*, /tokenize]
+access_log: ./access.log
+timeouts:
+  connect: 500ms
+  first_byte: 5m
+  idle: 1m
+  total: 1h
+  client_header: 5s
+  client_body: 6s
+  pool_idle: 7s
+  shutdown_grace: 0s
+limits:
+  body: 64MiB
+  headers: 32KiB
+  uri: 8192
+  connections: 5
+  queue: { max_waiting: 0, timeout: 1s }
+endpoints:
+  - name: chat
+    variants:
+      - name: a
+        weight: 0.5
+        routing:
+          strategy: prefix-aware
+          prefix_length: 1024
+          concurrency_threshold: 4
+          spill: least-outstanding
+          rollout: 25
+        health: { path: /healthz, interval: 1s, timeout: 2s, failures: 5 }
+        instances:
+          - { url: "http://10.0.0.1:8000/", id: one, weight: 2, max_in_flight: 16, api_key_env: ENGINE_KEY }
+          - { dns: "srv+http://_vllm._tcp.internal", weight: 0.5, resolve_interval: 30s }
+      - { name: b, weight: 0, routing: { strategy: Round_Robin }, instances: [] }
+"#;
+
+/// A line of a keys file.
+const KEY_LINE: &str = "alice sha256:6ca13d52ca70c883e0f0bb101e425a89e8624de51db2d2392593af6a84118090";
+
+/// A directory with a configuration file and a keys file beside it.
+struct Files {
+    directory: TempDir,
+}
+
+impl Files {
+    fn with(text: &str) -> Files {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("isotherm.yaml"), text).unwrap();
+        std::fs::write(directory.path().join("keys"), KEY_LINE).unwrap();
+        Files { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Loads the file; an error as its lines, without the directory in them.
+    fn load(&self, environment: &Environment, overrides: &Overrides) -> Result<Config, Vec<String>> {
+        let error = match Config::load(Some(&self.path("isotherm.yaml")), environment, overrides) {
+            Ok(config) => return Ok(config),
+            Err(error) => error.to_string(),
+        };
+        let directory = format!("{}/", self.directory.path().display());
+        Err(error.lines().map(|line| line.replace(&directory, "")).collect())
+    }
+}
+
+/// Loads a file of this text alone.
+fn load(text: &str) -> Result<Config, Vec<String>> {
+    Files::with(text).load(&Environment::default(), &Overrides::default())
+}
+
+fn environment(variables: &[(&str, &str)]) -> Environment {
+    variables.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+/// Loads without a file.
+fn load_flags(environment: &Environment, overrides: &Overrides) -> Result<Config, Vec<String>> {
+    Config::load(None, environment, overrides).map_err(|error| error.to_string().lines().map(str::to_owned).collect())
+}
