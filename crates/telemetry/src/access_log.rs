@@ -72,7 +72,7 @@ impl AccessLog {
     /// The entry is only built when the log is on.
     pub fn log(&self, entry: impl FnOnce() -> AccessLogEntry) {
         if let Some(on) = &self.on
-            && on.queue.try_send(Message::Line(Box::new(entry()))).is_err()
+            && on.queue.try_send(Message::Line(Box::new(entry().bounded()))).is_err()
         {
             on.dropped.inc();
         }

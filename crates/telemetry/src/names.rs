@@ -38,31 +38,43 @@ macro_rules! metric_names {
 }
 
 metric_names! {
-    REQUESTS = "isotherm_requests_total", "Requests answered, by API and class of status (a client that left counts as 4xx)";
+    REQUESTS = "isotherm_requests_total",
+        "Requests answered, by API and class of status (a client that left counts as 4xx)";
     REQUEST_DURATION = "isotherm_request_duration_seconds", "From a request's arrival to the end of its response";
-    MODEL_REQUESTS = "isotherm_model_requests_total", "Requests that an instance answered with success, by the model that they named; models beyond the first 100 of a variant count as other";
-    DECISIONS = "isotherm_decisions_total", "Routing decisions by strategy, arm of the rollout, reason, and cause of a spill";
+    MODEL_REQUESTS = "isotherm_model_requests_total",
+        "Requests that an instance answered with success, by the model that they named; models beyond the first 100 \
+         of a variant count as other";
+    DECISIONS = "isotherm_decisions_total",
+        "Routing decisions by strategy, arm of the rollout, reason, and cause of a spill";
     SPILLS = "isotherm_spills_total", "Requests sent elsewhere because their home was full, by what made it full";
     ROUTE = "isotherm_route_seconds", "From a request's body being there to the choice of its instance";
-    TIME_TO_FIRST_TOKEN = "isotherm_time_to_first_token_seconds", "From a request's arrival to its first generated token, by arm of the rollout and reason of the decision";
+    TIME_TO_FIRST_TOKEN = "isotherm_time_to_first_token_seconds",
+        "From a request's arrival to its first generated token, by arm of the rollout and reason of the decision";
     IN_FLIGHT = "isotherm_in_flight", "Requests chosen for an instance by this router and not yet finished";
     PROMPT_TOKENS = "isotherm_prompt_tokens_total", "Prompt tokens, as the engines count them";
     CACHED_TOKENS = "isotherm_cached_tokens_total", "Prompt tokens that engines took from their caches";
-    CACHE_REPORTED_PROMPT_TOKENS = "isotherm_cache_reported_prompt_tokens_total", "Prompt tokens of responses that said how many were cached; the hit rate is cached tokens by these";
+    CACHE_REPORTED_PROMPT_TOKENS = "isotherm_cache_reported_prompt_tokens_total",
+        "Prompt tokens of responses that said how many were cached; the hit rate is cached tokens by these";
     OUTPUT_TOKENS = "isotherm_output_tokens_total", "Generated tokens, as the engines count them";
     UPSTREAM_ERRORS = "isotherm_upstream_errors_total", "What went wrong between router and instance, by kind";
     RETRIES = "isotherm_retries_total", "Further attempts at a request, by kind";
-    RESENDS_REFUSED = "isotherm_resends_refused_total", "Requests that were not sent again because the budget for resends was used up";
-    CLIENT_DISCONNECTS = "isotherm_client_disconnects_total", "Clients that left before the end of their response, by how far it was";
+    RESENDS_REFUSED = "isotherm_resends_refused_total",
+        "Requests that were not sent again because the budget for resends was used up";
+    CLIENT_DISCONNECTS = "isotherm_client_disconnects_total",
+        "Clients that left before the end of their response, by how far it was";
     WAITING = "isotherm_waiting_requests", "Requests that wait for an instance below its max_in_flight";
     SHED = "isotherm_shed_requests_total", "Requests refused because every instance was at its max_in_flight, by cause";
     INSTANCE_UP = "isotherm_instance_up", "1 while an instance answers its probes, else 0";
-    INSTANCE_EJECTED = "isotherm_instance_ejected", "1 while an instance gets no requests because it failed some, else 0";
+    INSTANCE_EJECTED = "isotherm_instance_ejected",
+        "1 while an instance gets no requests because it failed some, else 0";
     INSTANCE_DRAINING = "isotherm_instance_draining", "1 while an instance gets no new requests on demand, else 0";
     CLIENT_CONNECTIONS = "isotherm_client_connections", "Open connections of clients";
-    CONFIG_RELOAD_SUCCESS = "isotherm_config_reload_success", "1 when the last reading of the configuration went well, else 0";
-    CONFIG_RELOAD_TIMESTAMP = "isotherm_config_reload_timestamp_seconds", "When the configuration in force was read, in Unix time";
-    ACCESS_LOG_DROPPED = "isotherm_access_log_dropped_total", "Access log lines dropped because the log was written too slowly";
+    CONFIG_RELOAD_SUCCESS = "isotherm_config_reload_success",
+        "1 when the last reading of the configuration went well, else 0";
+    CONFIG_RELOAD_TIMESTAMP = "isotherm_config_reload_timestamp_seconds",
+        "When the configuration in force was read, in Unix time";
+    ACCESS_LOG_DROPPED = "isotherm_access_log_dropped_total",
+        "Access log lines dropped because the log was written too slowly";
     ACCESS_LOG_ERRORS = "isotherm_access_log_write_errors_total", "Access log lines lost because writing failed";
     BUILD_INFO = "isotherm_build_info", "1, with the version as a label";
     PROCESS_START_TIME = "process_start_time_seconds", "When the process started, in Unix time";

@@ -104,12 +104,12 @@ impl VariantMetrics {
     /// A request that named this model was answered with success. Not to be called for others: a client could fill the
     /// labels with words of its own.
     pub fn model(&self, model: &str) {
+        let model = model.char_indices().nth(LONGEST_MODEL).map_or(model, |(end, _)| &model[..end]);
         if let Some(counter) = self.models.read().get(model) {
             counter.inc();
             return;
         }
-        let label: String =
-            model.chars().take(LONGEST_MODEL).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        let label: String = model.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
         let mut models = self.models.write();
         let label = if models.len() < MODELS { label.as_str() } else { "other" };
         let counter = self.shared.model_requests.series(self.scope.with("model", label));

@@ -63,6 +63,17 @@ pub struct AccessLogEntry {
 }
 
 impl AccessLogEntry {
+    /// The entry without what would not be written anyway, so that waiting lines are small whatever clients send.
+    pub(super) fn bounded(mut self) -> AccessLogEntry {
+        for text in [&mut self.request_id, &mut self.method, &mut self.path] {
+            bound(text);
+        }
+        for text in [&mut self.endpoint, &mut self.model].into_iter().flatten() {
+            bound(text);
+        }
+        self
+    }
+
     /// Appends the entry as one line of JSON.
     pub(super) fn write_line(&self, buffer: &mut Vec<u8>) {
         let start = buffer.len();
@@ -138,15 +149,15 @@ impl<'e> From<&'e AccessLogEntry> for Line<'e> {
         let path = entry.path.split(['?', '#']).next().unwrap_or_default();
         Line {
             time: rfc3339(entry.time),
-            request_id: cut(&entry.request_id),
+            request_id: &entry.request_id,
             client: entry.client,
             principal: entry.principal.as_deref(),
-            method: cut(&entry.method),
-            path: cut(path),
+            method: &entry.method,
+            path,
             api: entry.api,
-            endpoint: entry.endpoint.as_deref().map(cut),
+            endpoint: entry.endpoint.as_deref(),
             variant: entry.variant.as_deref(),
-            model: entry.model.as_deref().map(cut),
+            model: entry.model.as_deref(),
             status: entry.status,
             outcome: entry.outcome,
             decision: entry.decision.as_ref().map(DecisionFields::from),
@@ -190,6 +201,8 @@ fn milliseconds(duration: Duration) -> f64 {
     duration.as_micros() as f64 / 1_000.0
 }
 
-fn cut(text: &str) -> &str {
-    text.char_indices().nth(LONGEST_TEXT).map_or(text, |(end, _)| &text[..end])
+fn bound(text: &mut Arc<str>) {
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_TEXT) {
+        *text = text[..end].into();
+    }
 }
