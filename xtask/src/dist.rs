@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use isotherm_report::table::{Align, Table};
+use isotherm_report::{Align, Table};
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;

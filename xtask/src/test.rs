@@ -7,7 +7,7 @@ mod steps;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use isotherm_report::table::{Align, Table};
+use isotherm_report::{Align, Table};
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;

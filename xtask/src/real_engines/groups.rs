@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use isotherm_report::table::{Align, Table};
+use isotherm_report::{Align, Table};
 use serde_json::{Value, json};
 
 use super::replica::MODEL;
