@@ -144,9 +144,6 @@ impl Driver {
                 None => match self.engine.next_arrival() {
                     Some(arrival) if arrival <= now => {
                         self.step_end = self.engine.begin_step(arrival);
-                        if self.step_end.is_none() && self.engine.next_arrival() == Some(arrival) {
-                            break;
-                        }
                     }
                     _ => break,
                 },
@@ -236,3 +233,6 @@ impl Driver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

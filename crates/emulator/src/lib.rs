@@ -1,8 +1,8 @@
 //! The engine model behind HTTP, in wall-clock time: to its clients it is a vLLM server.
 //!
-//! [`start`] runs one emulator on a thread of its own, [`start_fleet`] several on one. Each speaks OpenAI's and
-//! Anthropic's APIs, SageMaker's container paths and vLLM's metrics, and takes as long over a request as the model of
-//! `isotherm-engine-model` says, divided by [`EmulatorConfig::speed`]. `POST /emulator/faults` makes it misbehave on
+//! [`start`] runs an emulator on a thread of its own. It speaks OpenAI's and Anthropic's APIs, SageMaker's container
+//! paths and vLLM's metrics, and takes as long over a request as the model of `isotherm-engine-model` says, divided by
+//! [`EmulatorConfig::speed`]. `POST /emulator/faults` makes it misbehave on
 //! demand ([`Faults`]); `GET /emulator/requests` shows what it was sent; [`RunningEmulator::lag`] tells whether the
 //! machine was fast enough for the emulation to be true.
 //!
@@ -46,4 +46,4 @@ pub use config::{ApiKey, EmulatorConfig, InvalidConfig};
 pub use faults::{ErrorCode, Faults, HealthFault, RequestFault, SlowFactor};
 pub use isotherm_engine_model::{Profile, Statistics};
 pub use lag::LagReport;
-pub use start::{RunningEmulator, StartError, start, start_fleet};
+pub use start::{RunningEmulator, StartError, start};

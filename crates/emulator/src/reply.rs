@@ -80,8 +80,12 @@ pub(crate) fn json(body: &Value) -> Reply {
 
 /// 200 with JSON, and the tokens that it took for the observation.
 pub(crate) fn counted_json(body: &Value, usage: Usage) -> Reply {
-    let kind = Kind::Whole { bytes: Bytes::from(body.to_string()), usage };
-    with_type(ReplyBody::of(kind), "application/json")
+    with_json_type(ReplyBody::of(Kind::Whole { bytes: Bytes::from(body.to_string()), usage }))
+}
+
+/// 200 and the head of a JSON answer, with any body.
+pub(crate) fn with_json_type(body: ReplyBody) -> Reply {
+    with_type(body, "application/json")
 }
 
 /// 200 with text.

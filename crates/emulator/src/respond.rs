@@ -134,7 +134,10 @@ async fn generate(emulator: &Rc<Emulator>, api: Api, body: &[u8]) -> Result<Repl
         None => {}
         Some(RequestFault::DieAfterTokens { tokens }) => die_after = Some(tokens),
         Some(RequestFault::HangBeforeHead) => return pending().await,
-        Some(RequestFault::HangAfterHead) => return Ok(reply::event_stream(ReplyBody::silent())),
+        Some(RequestFault::HangAfterHead) if is_streaming(body) => {
+            return Ok(reply::event_stream(ReplyBody::silent()));
+        }
+        Some(RequestFault::HangAfterHead) => return Ok(reply::with_json_type(ReplyBody::silent())),
         Some(RequestFault::Status { code, retry_after }) => {
             return Err(Failure::OnDemand { status: code.status(), retry_after });
         }

@@ -1,14 +1,16 @@
-//! Starts emulators on threads of their own, and the handle through which others see and stop them.
+//! Starts an emulator on a thread of its own, and the handle through which others see and stop them.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use isotherm_engine_model::Statistics;
 use thiserror::Error;
+use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot};
 
@@ -37,7 +39,10 @@ pub enum StartError {
     Thread(#[source] io::Error),
 }
 
-/// Starts one emulator on a thread of its own; returns when it listens.
+/// Starts an emulator on a thread of its own; returns when it listens.
+///
+/// A thread for each, even where there are more emulators than cores: on two cores seven of them on one thread cost as
+/// much time and handed tokens out ten times later.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), isotherm_emulator::StartError> {
@@ -50,28 +55,17 @@ pub enum StartError {
 /// # }
 /// ```
 pub fn start(config: EmulatorConfig) -> Result<RunningEmulator, StartError> {
-    let mut emulators = start_fleet(vec![config])?;
-    emulators.pop().ok_or_else(|| StartError::Thread(io::Error::other("the thread ended early")))
-}
-
-/// Starts several emulators on one thread; returns when all listen. Cheaper than a thread for each where there are
-/// more emulators than processor cores.
-pub fn start_fleet(configs: Vec<EmulatorConfig>) -> Result<Vec<RunningEmulator>, StartError> {
-    for config in &configs {
-        config.check()?;
-    }
-    let (report, started) = std::sync::mpsc::channel();
+    config.check()?;
+    let (report, started) = std::sync::mpsc::sync_channel(1);
     std::thread::Builder::new()
         .name("emulator".to_owned())
-        .spawn(move || host(configs, &report))
+        .spawn(move || host(config, &report))
         .map_err(StartError::Thread)?;
     started.recv().map_err(|_| StartError::Thread(io::Error::other("the thread ended early")))?
 }
 
-type Started = Result<Vec<RunningEmulator>, StartError>;
-
-/// The thread: runs its emulators until the last has ended.
-fn host(configs: Vec<EmulatorConfig>, report: &std::sync::mpsc::Sender<Started>) {
+/// The thread, from the start of its emulator to the end.
+fn host(config: EmulatorConfig, report: &SyncSender<Result<RunningEmulator, StartError>>) {
     let runtime = match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -80,43 +74,29 @@ fn host(configs: Vec<EmulatorConfig>, report: &std::sync::mpsc::Sender<Started>)
         }
     };
     runtime.block_on(async {
-        let mut handles = Vec::new();
-        let mut lives = Vec::new();
-        for config in configs {
-            match launch(config) {
-                Ok((handle, life)) => {
-                    handles.push(handle);
-                    lives.push(life);
-                }
-                Err(error) => {
-                    let _ = report.send(Err(error));
-                    return;
-                }
+        let (listener, address) = match listen(config.listen) {
+            Ok(listening) => listening,
+            Err(error) => {
+                let _ = report.send(Err(error));
+                return;
             }
-        }
-        let _ = report.send(Ok(handles));
-        for life in lives {
-            match life.await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "an emulator failed"),
-                Err(error) => tracing::error!(%error, "an emulator panicked"),
-            }
+        };
+        let shared = Arc::new(Shared::new());
+        let (commands, receiver) = mpsc::unbounded_channel();
+        let handle = RunningEmulator { address, summary: config.summary(), shared: Arc::clone(&shared), commands };
+        let _ = report.send(Ok(handle));
+        let identity = RandomState::new().hash_one(address);
+        if let Err(error) = run(config, identity, listener, shared, receiver).await {
+            tracing::error!(%address, %error, "an emulator failed");
         }
     });
 }
 
-type Life = tokio::task::JoinHandle<io::Result<()>>;
-
-fn launch(config: EmulatorConfig) -> Result<(RunningEmulator, Life), StartError> {
-    let address = config.listen;
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let bind_error = |source| StartError::Bind { address, source };
     let listener = listener::bind(address).map_err(bind_error)?;
-    let address = listener.local_addr().map_err(bind_error)?;
-    let shared = Arc::new(Shared::new());
-    let (commands, receiver) = mpsc::unbounded_channel();
-    let identity = RandomState::new().hash_one(address);
-    let handle = RunningEmulator { address, summary: config.summary(), shared: Arc::clone(&shared), commands };
-    Ok((handle, tokio::task::spawn_local(run(config, identity, listener, shared, receiver))))
+    let bound = listener.local_addr().map_err(bind_error)?;
+    Ok((listener, bound))
 }
 
 /// A running emulator. Dropping it stops the emulator at once.

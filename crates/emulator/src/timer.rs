@@ -48,13 +48,14 @@ mod linux {
                 let value = Timespec { tv_sec: ahead.as_secs() as i64, tv_nsec: i64::from(ahead.subsec_nanos()) };
                 let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
                 timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once)?;
-                // Setting the timer clears an earlier expiry in the kernel, so readiness left over from before is
-                // found stale by the read, and the loop waits on.
-                self.timer.readable().await?;
+                // Setting the timer forgets its last expiry, so this read would block, which makes tokio forget that
+                // the timer was ready. Afterwards nothing needs to be read.
                 let mut expirations = [0u8; 8];
                 match self.timer.try_read(&mut expirations) {
-                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-                    _ => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.timer.readable().await?,
+                    outcome => {
+                        outcome?;
+                    }
                 }
             }
         }

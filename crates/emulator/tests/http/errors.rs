@@ -43,6 +43,9 @@ async fn bodies_that_are_no_request_are_refused() {
     for wrong in [json!({"max_tokens": 0}), json!({"n": 0}), json!({"stream_options": {"include_usage": true}})] {
         assert_eq!(client.post("/v1/chat/completions", &with(chat("Hello"), wrong)).await.status, 400);
     }
+    let half_empty = json!({"prompt": ["One", ""], "max_tokens": 100_000, "ignore_eos": true});
+    assert_eq!(client.post("/v1/completions", &half_empty).await.status, 400);
+    assert_eq!((engine.statistics().running, engine.statistics().waiting), (0, 0));
     let reply = client.post("/v1/messages", &json!({"messages": []})).await;
     assert_eq!(reply.json()["error"]["type"], "invalid_request_error");
 }

@@ -74,6 +74,8 @@ async fn requests_can_hang_before_and_after_the_head() {
     assert!(tokio::time::timeout(Duration::from_millis(50), begun).await.is_err());
 
     set(&mut control, json!({"requests": {"fault": "hang_after_head"}})).await;
+    let whole = Client::new(&engine).await.begin(post("/v1/chat/completions", &chat("Hello"))).await.unwrap();
+    assert_eq!(whole.headers()["content-type"], "application/json");
     let mut hanging = Client::new(&engine).await.stream("/v1/chat/completions", &stream()).await;
     assert_eq!(hanging.status, 200);
     assert!(tokio::time::timeout(Duration::from_millis(50), hanging.next()).await.is_err());

@@ -68,10 +68,10 @@ async fn answers_of_one_stream_are_told_by_their_index() {
     let whole = client.post("/v1/completions", &json!({"prompt": ["One", "Two"], "max_tokens": 6})).await.json();
     let chunks = data(&client.stream("/v1/completions", &request).await.rest().await);
     for index in 0..2 {
-        let own = chunks.iter().filter(|chunk| chunk["choices"][0]["index"] == index);
+        let mut own = chunks.iter().filter(|chunk| chunk["choices"][0]["index"] == index);
         let text: String = own.clone().filter_map(|chunk| chunk["choices"][0]["text"].as_str()).collect();
         assert_eq!(text, whole["choices"][index]["text"]);
-        assert_eq!(own.last().unwrap()["choices"][0]["finish_reason"], "length");
+        assert_eq!(own.next_back().unwrap()["choices"][0]["finish_reason"], "length");
     }
 }
 
