@@ -49,6 +49,6 @@ fn examples() -> Outcome {
 }
 
 fn interleavings() -> Outcome {
-    let fleet = ["test", "--package", "isotherm-fleet", "--features", "shuttle", "--test", "interleavings", "--locked"];
+    let fleet = ["test", "--package", "isotherm-fleet", "--features", "shuttle", "--lib", "--locked"];
     machine::run(machine::cargo().args(fleet)).into()
 }
