@@ -1,0 +1,94 @@
+//! One client's connection: which protocol it speaks, how long it may be idle, and when its client is gone.
+
+mod driver;
+mod preface;
+mod state;
+mod stream;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::rt::Executor;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+
+use self::driver::drive;
+use self::preface::Protocol;
+pub(crate) use self::state::InFlight;
+use self::state::State;
+use self::stream::ClientStream;
+use crate::pipeline;
+use crate::rescue::MOST_HEADERS;
+use crate::worker::Worker;
+
+/// Room for the head of a request, well above the limit that is told in words, and for what is read of bodies at once.
+const BUFFER: usize = 256 * 1024;
+/// The most streams that a client has open on one connection.
+const MOST_STREAMS: u32 = 256;
+/// How much of a request's body a client may send ahead on a stream, and on all streams of a connection.
+const STREAM_WINDOW: u32 = 1024 * 1024;
+/// See [`STREAM_WINDOW`].
+const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+/// How much of a response is kept for a stream whose client does not take it.
+const SEND_BUFFER: usize = 128 * 1024;
+/// The largest header list of a stream, above the limit that is told in words; a larger one ends the stream.
+const HEADER_LIST: u32 = 128 * 1024;
+/// An HTTP/2 connection on which nothing is heard is asked for a sign of life after this long, and given as long again.
+const PING_EVERY: Duration = Duration::from_secs(20);
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(mut stream: TcpStream, client: SocketAddr, worker: Rc<Worker>) {
+    // Worth nothing to fail for: without it, answers are merely slower.
+    let _ = stream.set_nodelay(true);
+    let Some((protocol, read)) = preface::detect(&mut stream, &worker).await else { return };
+    let state = Rc::new(State::new(&worker, protocol));
+    let stream = Rc::new(ClientStream::new(stream, read, Rc::clone(&state)));
+    let io = TokioIo::new(stream::Shared(Rc::clone(&stream)));
+    let service = service_fn({
+        let (worker, state) = (Rc::clone(&worker), Rc::clone(&state));
+        move |request: Request<Incoming>| {
+            let in_flight = State::begin_request(&state, &request);
+            let worker = Rc::clone(&worker);
+            async move { Ok::<_, std::convert::Infallible>(pipeline::serve(request, client, worker, in_flight).await) }
+        }
+    });
+    match protocol {
+        Protocol::Http1 => {
+            let connection = http1::Builder::new()
+                .max_buf_size(BUFFER)
+                .max_headers(2 * MOST_HEADERS)
+                .header_read_timeout(None)
+                .serve_connection(io, service);
+            drive(Box::pin(connection), &stream, &state, &worker).await;
+        }
+        Protocol::Http2 => {
+            let connection = http2::Builder::new(Local)
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(MOST_STREAMS)
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW)
+                .max_send_buf_size(SEND_BUFFER)
+                .max_header_list_size(HEADER_LIST)
+                .keep_alive_interval(PING_EVERY)
+                .keep_alive_timeout(PING_EVERY)
+                .serve_connection(io, service);
+            drive(Box::pin(connection), &stream, &state, &worker).await;
+        }
+    }
+    stream::close(stream, &state).await;
+}
+
+/// Runs the streams of an HTTP/2 connection on the connection's own thread.
+#[derive(Debug, Clone, Copy)]
+struct Local;
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for Local {
+    fn execute(&self, stream: F) {
+        tokio::task::spawn_local(stream);
+    }
+}

@@ -1,0 +1,235 @@
+//! Which headers pass, in each direction: what belongs to one connection or to the router itself does not.
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+/// The id of a request, which client, router and instance share.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Anthropic's form of an API key.
+pub(crate) const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// SageMaker's tenant id: separates the placement of equal prefixes.
+pub(crate) const PREFIX_AWARE_ID: HeaderName = HeaderName::from_static("x-amzn-sagemaker-prefix-aware-id");
+/// SageMaker's choice of a variant by its name.
+pub(crate) const TARGET_VARIANT: HeaderName = HeaderName::from_static("x-amzn-sagemaker-target-variant");
+/// The name of an error, by which SageMaker's SDKs choose the exception.
+pub(crate) const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");
+/// Whether a client's SDK should try again by itself.
+pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+/// `retry-after` in milliseconds, which OpenAI's SDKs prefer.
+pub(crate) const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+/// The decision headers, on responses where `expose_decisions` is on.
+pub(crate) const INSTANCE: HeaderName = HeaderName::from_static("x-isotherm-instance");
+/// See [`INSTANCE`].
+pub(crate) const REASON: HeaderName = HeaderName::from_static("x-isotherm-reason");
+/// See [`INSTANCE`].
+pub(crate) const HOME: HeaderName = HeaderName::from_static("x-isotherm-home");
+/// See [`INSTANCE`].
+pub(crate) const KEY: HeaderName = HeaderName::from_static("x-isotherm-key");
+
+/// Headers that routers and engines give orders by: from a client they would override the router's choice, or send an
+/// engine's connections wherever the client likes.
+const INTERNAL: [&str; 4] =
+    ["x-isotherm-", "x-gateway-destination-endpoint", "x-prefiller-host-port", "x-data-parallel-"];
+
+/// The longest request id that is taken over from a client, in bytes.
+const LONGEST_REQUEST_ID: usize = 128;
+
+/// The headers of a client's request that pass to the instance; those that the router writes itself (host, length,
+/// request id, and where it authenticates the credentials) are left out.
+pub(crate) fn for_instance(
+    headers: &HeaderMap,
+    credentials_pass: bool,
+) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+    let listed = Listed::of(headers);
+    headers.iter().filter(move |(name, _)| {
+        let written_here = **name == header::HOST || **name == header::CONTENT_LENGTH || **name == REQUEST_ID;
+        let credential = **name == header::AUTHORIZATION || **name == API_KEY;
+        !written_here
+            && **name != header::EXPECT
+            && (credentials_pass || !credential)
+            && !belongs_to_connection(name)
+            && !listed.contains(name)
+            && !is_internal(name.as_str())
+    })
+}
+
+/// Takes out of an instance's response what belongs to its connection.
+pub(crate) fn clean_response(headers: &mut HeaderMap) {
+    let listed: Vec<HeaderName> = match headers.get(header::CONNECTION) {
+        // What nearly every response has, if it has one at all.
+        None => Vec::new(),
+        Some(value) if value == "keep-alive" || value == "close" => Vec::new(),
+        Some(_) => {
+            let listed = Listed::of(headers);
+            headers.keys().filter(|name| listed.contains(name)).cloned().collect()
+        }
+    };
+    for name in listed.iter().chain(&CONNECTION_HEADERS) {
+        headers.remove(name);
+    }
+}
+
+/// The id of a request: the client's if it sent a sound one, else a new one.
+pub(crate) fn request_id(headers: &HeaderMap, random: u128) -> HeaderValue {
+    let sound = |value: &&HeaderValue| {
+        (1..=LONGEST_REQUEST_ID).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic)
+    };
+    match headers.get(REQUEST_ID).filter(sound) {
+        Some(id) => id.clone(),
+        None => ascii(&format!("{random:032x}")),
+    }
+}
+
+/// A header value of text that is printable ASCII; anything else in it becomes `?`.
+pub(crate) fn ascii(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or_else(|_| {
+        let safe: Vec<u8> = text.bytes().map(|byte| if matches!(byte, b' '..=b'~') { byte } else { b'?' }).collect();
+        HeaderValue::from_bytes(&safe).unwrap_or_else(|_| HeaderValue::from_static("?"))
+    })
+}
+
+/// Headers that concern one connection only (RFC 9110, section 7.6.1, and what is left of RFC 2616's list).
+const CONNECTION_HEADERS: [HeaderName; 9] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+fn belongs_to_connection(name: &HeaderName) -> bool {
+    CONNECTION_HEADERS.contains(name) || *name == "http2-settings"
+}
+
+/// Whether a client's header would give orders to the router or the engine. With an underscore it would reach engines
+/// that read headers the way CGI does as its twin with a hyphen, past every check here.
+fn is_internal(name: &str) -> bool {
+    name.contains('_') || INTERNAL.iter().any(|internal| name.starts_with(internal))
+}
+
+/// What a message's `connection` header lists as its connection's own.
+struct Listed<'h>(Option<&'h HeaderMap>);
+
+impl<'h> Listed<'h> {
+    fn of(headers: &'h HeaderMap) -> Listed<'h> {
+        Listed(headers.contains_key(header::CONNECTION).then_some(headers))
+    }
+
+    /// Never what says who asks and what the body is: a client must not strip those by listing them.
+    fn contains(&self, name: &HeaderName) -> bool {
+        let Some(headers) = self.0 else { return false };
+        let protected = [header::AUTHORIZATION, header::CONTENT_TYPE, header::CONTENT_ENCODING, header::CONTENT_LENGTH];
+        !protected.contains(name)
+            && *name != API_KEY
+            && options(headers).any(|option| option.eq_ignore_ascii_case(name.as_str()))
+    }
+}
+
+fn options(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        lines.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).fold(
+            HeaderMap::new(),
+            |mut headers, (name, value)| {
+                headers.append(name, value);
+                headers
+            },
+        )
+    }
+
+    fn passing(headers: &HeaderMap, credentials_pass: bool) -> Vec<String> {
+        for_instance(headers, credentials_pass).map(|(name, _)| name.to_string()).collect()
+    }
+
+    #[test]
+    fn what_belongs_to_the_connection_stays_and_the_rest_passes() {
+        let headers = map(&[
+            ("accept", "*/*"),
+            ("connection", "keep-alive, X-Hop"),
+            ("x-hop", "1"),
+            ("keep-alive", "timeout=5"),
+            ("te", "trailers"),
+            ("trailer", "x"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "foo"),
+            ("proxy-authorization", "secret"),
+            ("host", "router"),
+            ("expect", "100-continue"),
+            ("content-length", "5"),
+            ("content-type", "application/json"),
+            ("traceparent", "00-1-2-01"),
+            ("x-custom", "a"),
+            ("x-custom", "b"),
+        ]);
+        let expected = ["accept", "content-type", "traceparent", "x-custom", "x-custom"];
+        assert_eq!(passing(&headers, true), expected);
+    }
+
+    #[test]
+    fn clients_give_no_internal_orders() {
+        let headers = map(&[
+            ("x-isotherm-instance", "a"),
+            ("x-gateway-destination-endpoint", "a"),
+            ("x-gateway-destination-endpoint-subset", "a"),
+            ("x-prefiller-host-port", "169.254.169.254:80"),
+            ("x-data-parallel-rank", "1"),
+            ("x_request_id", "a"),
+            ("x-session-id", "kept"),
+        ]);
+        assert_eq!(passing(&headers, true), ["x-session-id"]);
+    }
+
+    #[test]
+    fn credentials_stop_where_the_router_authenticates() {
+        let headers = map(&[("authorization", "Bearer a"), ("x-api-key", "a"), ("accept", "*/*")]);
+        assert_eq!(passing(&headers, true), ["authorization", "x-api-key", "accept"]);
+        assert_eq!(passing(&headers, false), ["accept"]);
+    }
+
+    #[test]
+    fn listing_them_does_not_strip_credentials_or_the_bodys_type() {
+        let headers = map(&[
+            ("connection", "authorization, content-type, x-api-key"),
+            ("authorization", "Bearer a"),
+            ("x-api-key", "a"),
+            ("content-type", "application/json"),
+        ]);
+        assert_eq!(passing(&headers, true), ["authorization", "x-api-key", "content-type"]);
+    }
+
+    #[test]
+    fn responses_keep_all_but_their_connections_headers() {
+        let mut headers = map(&[
+            ("connection", "close, x-hop"),
+            ("x-hop", "1"),
+            ("keep-alive", "timeout=5"),
+            ("transfer-encoding", "chunked"),
+            ("content-type", "text/event-stream"),
+            ("set-cookie", "a"),
+            ("set-cookie", "b"),
+        ]);
+        clean_response(&mut headers);
+        let left: Vec<_> = headers.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(left, ["content-type", "set-cookie", "set-cookie"]);
+    }
+
+    #[test]
+    fn a_sound_request_id_is_kept_and_any_other_replaced() {
+        let id = |value: &'static str| request_id(&map(&[("x-request-id", value)]), 7);
+        assert_eq!(id("req-1"), "req-1");
+        for value in ["", "two words", "tab\there"] {
+            assert_eq!(id(value), "00000000000000000000000000000007", "{value:?}");
+        }
+        assert_eq!(request_id(&HeaderMap::new(), 7), "00000000000000000000000000000007");
+    }
+}

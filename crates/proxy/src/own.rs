@@ -1,0 +1,55 @@
+//! What the router answers itself: the union of all models, and whether it is well.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
+use isotherm_fleet::Topology;
+use isotherm_telemetry::Outcome;
+
+use crate::rescue::Failure;
+use crate::route::Route;
+use crate::stage::finish::Record;
+
+/// The answer to a route that no instance is asked about; `None` for the others.
+pub(crate) fn answer(route: &Route, record: &mut Record) -> Option<Result<Response<Bytes>, Failure>> {
+    let topology = record.worker.fleet.topology();
+    let answer = match route {
+        Route::Prompt(_) | Route::StoredResponse { .. } | Route::Extra => return None,
+        Route::Health => Ok(Response::new(Bytes::new())),
+        Route::Ping if topology.has_eligible(record.worker.now()) => Ok(Response::new(Bytes::new())),
+        Route::Ping => Ok(unavailable()),
+        Route::Models if topology.models().is_empty() && !topology.has_eligible(record.worker.now()) => {
+            Err(Failure::Unavailable)
+        }
+        Route::Models => Ok(json(list(&topology))),
+        Route::Model { id } => match topology.models().iter().find(|model| model.id() == id) {
+            Some(model) => Ok(json(model.object().to_owned())),
+            None => Err(Failure::ModelNotFound(id.as_str().into())),
+        },
+    };
+    if let Ok(response) = &answer {
+        record.status = Some(response.status().as_u16());
+        record.bytes_out = response.body().len() as u64;
+        record.end(Outcome::Ok);
+    }
+    Some(answer)
+}
+
+/// The objects as the engines wrote them: they carry more than OpenAI's own, and clients read it.
+fn list(topology: &Topology) -> String {
+    let models = topology.models();
+    let objects: Vec<&str> = models.iter().map(|model| model.object()).collect();
+    format!(r#"{{"object":"list","data":[{}]}}"#, objects.join(","))
+}
+
+fn json(text: String) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(text));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn unavailable() -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
+}

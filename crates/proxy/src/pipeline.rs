@@ -1,0 +1,117 @@
+//! The way of a request: one function that calls the stages in order.
+//!
+//! accept → authenticate → decode → place → admit → forward → relay; finish runs when the record is dropped, however
+//! the way ends.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response};
+use hyper::body::Incoming;
+
+use crate::answer::Answer;
+use crate::connection::InFlight;
+use crate::headers::REQUEST_ID;
+use crate::own;
+use crate::rescue::Failure;
+use crate::route::dialect_of;
+use crate::stage::accept::accept;
+use crate::stage::admit::admit;
+use crate::stage::authenticate::authenticate;
+use crate::stage::decode::decode;
+use crate::stage::finish::Record;
+use crate::stage::forward::{Forwarded, forward};
+use crate::stage::place::place;
+use crate::stage::relay::{expose_decision, relay};
+use crate::stop::Phase;
+use crate::worker::Worker;
+
+/// What came of a request.
+enum Outcome {
+    /// The router's own answer.
+    Own(Response<Bytes>),
+    /// An instance's answer, begun.
+    Begun(Box<Forwarded>),
+}
+
+/// Answers a request.
+pub(crate) async fn serve(
+    request: Request<Incoming>,
+    client: SocketAddr,
+    worker: Rc<Worker>,
+    in_flight: InFlight,
+) -> Response<Answer> {
+    let (head, body) = request.into_parts();
+    let dialect = dialect_of(head.uri.path());
+    let record = Record::begin(Rc::clone(&worker), client, &head);
+    let answered = {
+        let mut way = pin!(answer(head, body, record));
+        // A fault on the way of one request is that request's alone.
+        std::future::poll_fn(|context| {
+            let polled = catch_unwind(AssertUnwindSafe(|| way.as_mut().poll(context)));
+            polled.map_or_else(|_| Poll::Ready(None), |polled| polled.map(Some))
+        })
+        .await
+    };
+    let (response, body_was_read) = answered.unwrap_or_else(|| {
+        let failed = Failure::Internal.response(dialect, worker.random());
+        (failed.map(Body::Whole), false)
+    });
+    if !body_was_read {
+        in_flight.leave_body_unread();
+    }
+    response.map(|body| match body {
+        Body::Whole(bytes) => Answer::whole(bytes, in_flight),
+        Body::Relayed(relay) => Answer::relayed(relay, in_flight),
+    })
+}
+
+/// The body of a response, before it belongs to its connection.
+enum Body {
+    Whole(Bytes),
+    Relayed(Box<crate::stage::relay::Relay>),
+}
+
+async fn answer(head: Parts, body: Incoming, mut record: Record) -> (Response<Body>, bool) {
+    let worker = Rc::clone(&record.worker);
+    let outcome = tokio::select! {
+        biased;
+        outcome = run(head, body, &mut record) => outcome,
+        () = worker.stop.reached(Phase::Truncating) => Err(Failure::Stopping),
+    };
+    let body_was_read = record.body_was_read;
+    let response = match outcome {
+        Ok(Outcome::Begun(forwarded)) => return (relay(*forwarded, record).map(Body::Relayed), body_was_read),
+        Ok(Outcome::Own(response)) => response,
+        Err(failure) => {
+            let response = failure.response(record.dialect, worker.random());
+            record.status = Some(response.status().as_u16());
+            record.bytes_out = response.body().len() as u64;
+            record.end(failure.outcome());
+            response
+        }
+    };
+    let mut response = response.map(Body::Whole);
+    response.headers_mut().insert(REQUEST_ID, record.request_id.clone());
+    expose_decision(response.headers_mut(), &record);
+    (response, body_was_read)
+}
+
+/// The stages.
+async fn run(head: Parts, body: Incoming, record: &mut Record) -> Result<Outcome, Failure> {
+    let accepted = accept(head, body, record)?;
+    let authenticated = authenticate(accepted, record)?;
+    if let Some(own) = own::answer(&authenticated.request.route, record) {
+        return own.map(Outcome::Own);
+    }
+    let decoded = decode(authenticated, record).await?;
+    let placed = place(decoded, record)?;
+    let admitted = admit(placed, record).await?;
+    let forwarded = forward(admitted, record).await?;
+    Ok(Outcome::Begun(Box::new(forwarded)))
+}

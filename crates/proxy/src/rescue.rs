@@ -1,0 +1,281 @@
+//! The one table from what went wrong to what the client is told, in the dialect that it speaks.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
+use isotherm_telemetry::Outcome;
+use isotherm_wire::error::{Dialect, ErrorBody, ErrorKind};
+use isotherm_wire::request::Malformed;
+
+use crate::headers::{ERROR_TYPE, RETRY_AFTER_MS, SHOULD_RETRY};
+
+/// What went wrong with a request, where the router itself answers.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Failure {
+    /// Nothing is served at the path.
+    NoSuchPath,
+    /// The path is served, by these methods.
+    MethodNotAllowed(&'static str),
+    /// Path and query are longer than this.
+    UriTooLong(u64),
+    /// The head is larger than this.
+    HeadersTooLarge(u64),
+    /// The body is larger than this.
+    BodyTooLarge(u64),
+    /// The body did not come on for this long.
+    BodyTooSlow(Duration),
+    /// The body broke off.
+    BodyBroken,
+    /// No credential.
+    NoKey,
+    /// A credential that is no key.
+    UnknownKey,
+    /// The body is no JSON.
+    Malformed(Malformed),
+    /// The tenant id is none.
+    BadTenantId,
+    /// No variant has the name that was asked for.
+    NoSuchVariant,
+    /// No instance serves this model.
+    ModelNotFound(Box<str>),
+    /// No instance can take the request: none is in service, or all are down.
+    Unavailable,
+    /// As many requests wait as may wait.
+    QueueFull,
+    /// It waited as long as a request may wait.
+    QueueTimeout(Duration),
+    /// The whole request took longer than this, and no instance had it.
+    DeadlineInQueue(Duration),
+    /// The instance broke the connection after the request was sent.
+    Broken,
+    /// The instance's answer is no HTTP.
+    BadAnswer(&'static str),
+    /// The instance did not begin its answer for this long.
+    FirstByteTimeout(Duration),
+    /// The whole request took longer than this.
+    TotalTimeout(Duration),
+    /// The router is being stopped.
+    Stopping,
+    /// A fault of the router.
+    Internal,
+}
+
+/// What a client's SDK should do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Advice {
+    /// Nothing is said.
+    None,
+    /// Trying again helps, after about a second.
+    RetrySoon,
+    /// Trying again by itself may generate a second time: not without being told to.
+    DoNotRetry,
+}
+
+struct Row {
+    kind: ErrorKind,
+    outcome: Outcome,
+    advice: Advice,
+    message: Cow<'static, str>,
+}
+
+impl Failure {
+    /// How the request ended, for metrics and logs.
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.row().outcome
+    }
+
+    /// The response. `jitter` is any number: it spreads the moments at which clients come back.
+    pub(crate) fn response(&self, dialect: Dialect, jitter: u64) -> Response<Bytes> {
+        let Row { kind, advice, message, .. } = self.row();
+        let mut body = ErrorBody::new(kind, message);
+        if let Failure::ModelNotFound(_) = self {
+            body = body.with_param("model");
+        }
+        let mut response = Response::new(Bytes::from(body.to_json(dialect)));
+        *response.status_mut() =
+            StatusCode::from_u16(kind.status(dialect)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        advise(headers, advice, jitter);
+        if let (Dialect::SageMaker, Some(name)) = (dialect, kind.sagemaker_type()) {
+            headers.insert(ERROR_TYPE, HeaderValue::from_static(name));
+        }
+        match self {
+            Failure::MethodNotAllowed(methods) => {
+                headers.insert(ALLOW, HeaderValue::from_static(methods));
+            }
+            Failure::NoKey | Failure::UnknownKey => {
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
+        }
+        response
+    }
+
+    /// The table.
+    fn row(&self) -> Row {
+        use Advice::{DoNotRetry, RetrySoon};
+        let row = |kind, outcome, advice, message: Cow<'static, str>| Row { kind, outcome, advice, message };
+        let refused = |kind, message| row(kind, Outcome::Refused, Advice::None, message);
+        let unauthorized =
+            |message: &'static str| row(ErrorKind::Authentication, Outcome::Unauthorized, Advice::None, message.into());
+        let shed = |outcome, message| row(ErrorKind::TooManyRequests, outcome, RetrySoon, message);
+        let upstream = |kind, outcome, message| row(kind, outcome, DoNotRetry, message);
+        match self {
+            Failure::NoSuchPath => refused(
+                ErrorKind::NotFound,
+                "nothing is served at this path; further paths of the engines pass when allow_paths lists them".into(),
+            ),
+            Failure::MethodNotAllowed(methods) => refused(
+                ErrorKind::MethodNotAllowed,
+                format!("this path is not served by this method; allowed: {methods}").into(),
+            ),
+            Failure::UriTooLong(limit) => {
+                refused(ErrorKind::UriTooLong, format!("path and query are longer than {limit} bytes").into())
+            }
+            Failure::HeadersTooLarge(limit) => refused(
+                ErrorKind::HeadersTooLarge,
+                format!("the headers are larger than {limit} bytes, or more than {MOST_HEADERS}").into(),
+            ),
+            Failure::BodyTooLarge(limit) => {
+                refused(ErrorKind::BodyTooLarge, format!("the body is larger than {limit} bytes").into())
+            }
+            Failure::BodyTooSlow(limit) => {
+                refused(ErrorKind::RequestTimeout, format!("the body did not come on for {limit:?}").into())
+            }
+            Failure::BodyBroken => refused(ErrorKind::InvalidRequest, "the body broke off or is badly framed".into()),
+            Failure::NoKey => unauthorized("no API key: send it as `Authorization: Bearer KEY`, or as x-api-key"),
+            Failure::UnknownKey => unauthorized("unknown API key"),
+            Failure::Malformed(malformed) => refused(ErrorKind::InvalidRequest, malformed.to_string().into()),
+            Failure::BadTenantId => refused(
+                ErrorKind::InvalidRequest,
+                "x-amzn-sagemaker-prefix-aware-id must be 1 to 64 visible ASCII characters".into(),
+            ),
+            Failure::NoSuchVariant => refused(
+                ErrorKind::InvalidRequest,
+                "x-amzn-sagemaker-target-variant names no variant of the endpoint".into(),
+            ),
+            Failure::ModelNotFound(model) => refused(
+                ErrorKind::ModelNotFound,
+                format!("no instance serves the model {model:?}; GET /v1/models lists those that are served").into(),
+            ),
+            Failure::Unavailable => row(
+                ErrorKind::Unavailable,
+                Outcome::Unavailable,
+                RetrySoon,
+                "no instance can take the request now".into(),
+            ),
+            Failure::QueueFull => {
+                shed(Outcome::QueueFull, "every instance is full, and so is the queue before them".into())
+            }
+            Failure::QueueTimeout(limit) => {
+                shed(Outcome::QueueTimeout, format!("every instance was full for {limit:?}").into())
+            }
+            Failure::DeadlineInQueue(limit) => {
+                shed(Outcome::Deadline, format!("no instance had room within {limit:?}").into())
+            }
+            Failure::Broken => upstream(
+                ErrorKind::BadGateway,
+                Outcome::UpstreamError,
+                "the instance broke the connection before it answered".into(),
+            ),
+            Failure::BadAnswer(what) => upstream(
+                ErrorKind::BadGateway,
+                Outcome::UpstreamError,
+                format!("the instance's answer is no HTTP response: {what}").into(),
+            ),
+            Failure::FirstByteTimeout(limit) => upstream(
+                ErrorKind::GatewayTimeout,
+                Outcome::UpstreamTimeout,
+                format!("the instance did not begin its answer within {limit:?}").into(),
+            ),
+            Failure::TotalTimeout(limit) => upstream(
+                ErrorKind::GatewayTimeout,
+                Outcome::UpstreamTimeout,
+                format!("the request was not answered within {limit:?}").into(),
+            ),
+            Failure::Stopping => {
+                row(ErrorKind::Unavailable, Outcome::Unavailable, RetrySoon, "the router is being stopped".into())
+            }
+            Failure::Internal => row(
+                ErrorKind::Internal,
+                Outcome::InternalError,
+                Advice::None,
+                "the router failed on this request".into(),
+            ),
+        }
+    }
+}
+
+/// The most header lines of a request.
+pub(crate) const MOST_HEADERS: usize = 100;
+
+fn advise(headers: &mut HeaderMap, advice: Advice, jitter: u64) {
+    match advice {
+        Advice::None => {}
+        Advice::RetrySoon => {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            headers.insert(RETRY_AFTER_MS, HeaderValue::from(500 + jitter % 1_000));
+        }
+        Advice::DoNotRetry => {
+            headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(failure: Failure, dialect: Dialect) -> (u16, HeaderMap, String) {
+        let (head, body) = failure.response(dialect, 7).into_parts();
+        (head.status.as_u16(), head.headers, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn shed_and_unavailable_requests_may_come_back_soon_and_spread_out() {
+        for failure in [Failure::QueueFull, Failure::Unavailable, Failure::Stopping] {
+            let (status, headers, _) = response(failure.clone(), Dialect::OpenAi);
+            assert!(matches!(status, 429 | 503), "{failure:?}");
+            assert_eq!(
+                (&headers["retry-after"], &headers["retry-after-ms"]),
+                (&"1".parse().unwrap(), &"507".parse().unwrap())
+            );
+            assert!(!headers.contains_key("x-should-retry"));
+        }
+    }
+
+    #[test]
+    fn what_may_have_been_generated_is_not_to_be_asked_for_again_by_itself() {
+        let limit = Duration::from_secs(600);
+        for failure in [Failure::Broken, Failure::FirstByteTimeout(limit), Failure::TotalTimeout(limit)] {
+            let (status, headers, _) = response(failure.clone(), Dialect::OpenAi);
+            assert!(matches!(status, 502 | 504), "{failure:?}");
+            assert_eq!(headers["x-should-retry"], "false");
+            assert!(!headers.contains_key("retry-after"));
+        }
+    }
+
+    #[test]
+    fn the_body_speaks_the_callers_dialect() {
+        let (status, headers, body) = response(Failure::ModelNotFound("gpt".into()), Dialect::OpenAi);
+        assert_eq!((status, headers["content-type"].to_str().unwrap()), (404, "application/json"));
+        assert!(body.contains(r#""code":"model_not_found""#) && body.contains(r#""param":"model""#), "{body}");
+        let (_, _, body) = response(Failure::Unavailable, Dialect::Anthropic);
+        assert!(body.starts_with(r#"{"error":{"#) && body.contains(r#""type":"error""#), "{body}");
+        let (_, headers, body) = response(Failure::QueueFull, Dialect::SageMaker);
+        assert_eq!(headers["x-amzn-errortype"], "ThrottlingException");
+        assert!(body.starts_with(r#"{"Message":"#), "{body}");
+    }
+
+    #[test]
+    fn a_wrong_method_and_a_missing_key_are_told_what_would_be_right() {
+        let (status, headers, _) = response(Failure::MethodNotAllowed("GET, HEAD"), Dialect::OpenAi);
+        assert_eq!((status, headers["allow"].to_str().unwrap()), (405, "GET, HEAD"));
+        let (status, headers, _) = response(Failure::NoKey, Dialect::OpenAi);
+        assert_eq!((status, headers["www-authenticate"].to_str().unwrap()), (401, "Bearer"));
+    }
+}

@@ -1,0 +1,65 @@
+//! What the data plane is told by the configuration: the part that stands for its life, and the part that a reload
+//! changes.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use isotherm_config::{AllowedPath, Auth, Config, KeyRing, Limits, Timeouts};
+use isotherm_core::HashSeed;
+
+/// Everything that the data plane is told when it starts.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where it listens; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// How many threads serve; 0 for one per core.
+    pub threads: usize,
+    /// What a reload may change.
+    pub rules: Rules,
+}
+
+/// What a reload may change. A request keeps the rules under which it arrived.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// The keys that are let in; anyone when `None`.
+    pub keys: Option<KeyRing>,
+    /// Separates the key space of this router from others'.
+    pub hash_seed: HashSeed,
+    /// Whether responses tell the decision in `x-isotherm-*` headers.
+    pub expose_decisions: bool,
+    /// Further paths that pass to the default endpoint.
+    pub allow_paths: Vec<AllowedPath>,
+    /// How long to wait, and for what.
+    pub timeouts: Timeouts,
+    /// How much to take in before refusing.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// What a configuration says, with one thread per core.
+    pub fn of(config: &Config) -> Settings {
+        Settings { listen: config.listen, threads: 0, rules: Rules::of(config) }
+    }
+}
+
+impl Rules {
+    /// What a configuration says.
+    pub fn of(config: &Config) -> Rules {
+        let keys = match &config.auth {
+            Auth::None => None,
+            Auth::Keys { ring, .. } => Some(ring.clone()),
+        };
+        Rules {
+            keys,
+            hash_seed: config.hash_seed,
+            expose_decisions: config.expose_decisions,
+            allow_paths: config.allow_paths.clone(),
+            timeouts: config.timeouts.clone(),
+            limits: config.limits.clone(),
+        }
+    }
+}
+
+/// The rules in force, shared by all threads.
+pub(crate) type SharedRules = Arc<ArcSwap<Rules>>;

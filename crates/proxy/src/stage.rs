@@ -1,0 +1,10 @@
+//! The stages of a request, one file each; every stage takes what the one before returned.
+
+pub(crate) mod accept;
+pub(crate) mod admit;
+pub(crate) mod authenticate;
+pub(crate) mod decode;
+pub(crate) mod finish;
+pub(crate) mod forward;
+pub(crate) mod place;
+pub(crate) mod relay;

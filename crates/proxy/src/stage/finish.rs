@@ -1,0 +1,203 @@
+//! The last stage, which always runs: what was noted of a request on its way becomes metrics and a line in the access
+//! log when the record is dropped, whether the response was sent whole, refused, or its client left.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderValue, Method, Uri};
+use isotherm_config::KeyName;
+use isotherm_core::{Decision, Time};
+use isotherm_fleet::{Instance, Variant};
+use isotherm_telemetry::{AccessLogEntry, ClientStage, Outcome, RetryKind, VariantMetrics};
+use isotherm_wire::error::Dialect;
+use isotherm_wire::usage::Usage;
+
+use crate::settings::Rules;
+use crate::worker::Worker;
+use crate::{headers, route};
+
+/// The status that is counted for a client that left (nginx's convention).
+const CLIENT_LEFT: u16 = 499;
+
+/// What is noted of one request on its way.
+#[derive(Debug)]
+pub(crate) struct Record {
+    /// What the thread's requests share.
+    pub(crate) worker: Rc<Worker>,
+    /// The rules under which it arrived.
+    pub(crate) rules: Arc<Rules>,
+    /// When it arrived.
+    pub(crate) arrived: Time,
+    /// The form in which its client expects errors.
+    pub(crate) dialect: Dialect,
+    /// Its id.
+    pub(crate) request_id: HeaderValue,
+    /// How far it is.
+    pub(crate) stage: ClientStage,
+    /// Whose key it came with.
+    pub(crate) principal: Option<KeyName>,
+    /// The name of its route, once it is known.
+    pub(crate) route: Option<&'static str>,
+    /// The model that it names.
+    pub(crate) model: Option<Box<str>>,
+    /// The variant, once it is known.
+    pub(crate) variant: Option<Arc<Variant>>,
+    /// The last decision and the instance that it chose.
+    pub(crate) placed: Option<(Decision, Arc<Instance>)>,
+    /// How long it waited for room.
+    pub(crate) queued: Option<Duration>,
+    /// Whether its body was read whole.
+    pub(crate) body_was_read: bool,
+    /// Bytes of its body.
+    pub(crate) bytes_in: u64,
+    /// Bytes of its response's body.
+    pub(crate) bytes_out: u64,
+    /// The status of its response, once there is one.
+    pub(crate) status: Option<u16>,
+    /// What the engine says that it cost.
+    pub(crate) usage: Option<Usage>,
+    client: SocketAddr,
+    method: Method,
+    uri: Uri,
+    time_to_first_token: Option<Duration>,
+    retries: u32,
+    /// How it ended, once it has.
+    outcome: Option<Outcome>,
+}
+
+impl Record {
+    /// The record of a request that arrives now.
+    pub(crate) fn begin(worker: Rc<Worker>, client: SocketAddr, request: &http::request::Parts) -> Record {
+        let random = u128::from(worker.random()) << 64 | u128::from(worker.random());
+        Record {
+            rules: worker.rules(),
+            arrived: worker.now(),
+            worker,
+            dialect: route::dialect_of(request.uri.path()),
+            request_id: headers::request_id(&request.headers, random),
+            stage: ClientStage::Upload,
+            principal: None,
+            route: None,
+            model: None,
+            variant: None,
+            placed: None,
+            queued: None,
+            body_was_read: false,
+            bytes_in: 0,
+            bytes_out: 0,
+            status: None,
+            usage: None,
+            client,
+            method: request.method.clone(),
+            uri: request.uri.clone(),
+            time_to_first_token: None,
+            retries: 0,
+            outcome: None,
+        }
+    }
+
+    /// Notes a decision.
+    pub(crate) fn place(&mut self, decision: Decision, instance: Arc<Instance>) {
+        self.metrics().decision(&decision);
+        self.stage = ClientStage::Prefill;
+        self.placed = Some((decision, instance));
+    }
+
+    /// Notes a further attempt.
+    pub(crate) fn retry(&mut self, kind: RetryKind) {
+        self.metrics().retry(kind);
+        self.retries += 1;
+    }
+
+    /// Notes that the first token passes now.
+    pub(crate) fn first_token(&mut self, now: Time) {
+        let elapsed = now.since(self.arrived);
+        self.time_to_first_token = Some(elapsed);
+        if let Some((decision, _)) = &self.placed {
+            self.metrics().first_token(decision.arm, decision.reason, elapsed);
+        }
+    }
+
+    /// Notes how the request ended. The first word stands.
+    pub(crate) fn end(&mut self, outcome: Outcome) {
+        self.outcome.get_or_insert(outcome);
+    }
+
+    /// The point in time at which the request as a whole is too late.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.rules.timeouts.total.map(|total| self.arrived + total)
+    }
+
+    fn metrics(&self) -> &VariantMetrics {
+        match &self.variant {
+            Some(variant) => variant.metrics(),
+            None => self.worker.metrics.unplaced(),
+        }
+    }
+
+    fn count(&self, outcome: Outcome, status: u16, duration: Duration) {
+        let metrics = self.metrics();
+        metrics.request(self.route.unwrap_or("other"), status, duration);
+        if outcome == Outcome::ClientLeft {
+            metrics.client_left(self.stage);
+        }
+        if let (Some(model), 200..=299) = (&self.model, status) {
+            metrics.model(model);
+        }
+        let Some((decision, instance)) = &self.placed else { return };
+        let usage = self.usage.unwrap_or_default();
+        if let Some(tokens) = usage.prompt_tokens {
+            instance.metrics().prompt(decision.arm, tokens, usage.cached_tokens);
+        }
+        if let Some(tokens) = usage.completion_tokens {
+            instance.metrics().output(tokens);
+        }
+    }
+
+    fn entry(&mut self, outcome: Outcome, status: u16, duration: Duration) -> AccessLogEntry {
+        let usage = self.usage.unwrap_or_default();
+        AccessLogEntry {
+            time: SystemTime::now() - duration,
+            request_id: self.request_id.to_str().unwrap_or_default().into(),
+            client: Some(self.client),
+            principal: self.principal.as_ref().map(|name| name.as_str().into()),
+            method: self.method.as_str().into(),
+            path: self.uri.path().into(),
+            api: self.route,
+            endpoint: self.variant.as_ref().map(|variant| Arc::clone(variant.endpoint())),
+            variant: self.variant.as_ref().map(|variant| Arc::clone(variant.name())),
+            model: self.model.take().map(Arc::from),
+            status,
+            outcome,
+            decision: self.placed.take().map(|(decision, _)| decision),
+            retries: self.retries,
+            queued: self.queued,
+            time_to_first_token: self.time_to_first_token,
+            duration,
+            prompt_tokens: usage.prompt_tokens,
+            cached_tokens: usage.cached_tokens,
+            output_tokens: usage.completion_tokens,
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out,
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        // Nobody said how it ended: the client left, unless the way itself broke down.
+        let unsaid = if std::thread::panicking() { Outcome::InternalError } else { Outcome::ClientLeft };
+        let outcome = self.outcome.unwrap_or(unsaid);
+        let status = match outcome {
+            Outcome::ClientLeft => CLIENT_LEFT,
+            Outcome::InternalError => 500,
+            _ => self.status.unwrap_or(500),
+        };
+        let duration = self.worker.now().since(self.arrived);
+        self.count(outcome, status, duration);
+        let worker = Rc::clone(&self.worker);
+        worker.access_log.log(|| self.entry(outcome, status, duration));
+    }
+}

@@ -1,0 +1,174 @@
+//! One attempt at one instance: a connection, the request, and the answer up to the first byte of its body.
+
+use std::time::Duration;
+
+use isotherm_core::{Evidence, Time};
+use isotherm_fleet::Placement;
+use isotherm_telemetry::{RetryKind, UpstreamErrorKind};
+
+use super::Held;
+use crate::rescue::Failure;
+use crate::stage::finish::Record;
+use crate::upstream::{ConnectError, Connection, Outgoing, ResponseBody, SendError, connect};
+
+/// An attempt to be made.
+pub(super) struct Attempt<'r> {
+    /// What is sent.
+    pub(super) outgoing: &'r Outgoing,
+    /// Where.
+    pub(super) placement: &'r Placement,
+    /// What is noted of the request.
+    pub(super) record: &'r mut Record,
+}
+
+/// An attempt that brought no answer.
+#[derive(Debug)]
+pub(crate) struct Miss {
+    /// What happened.
+    pub(super) kind: MissKind,
+    /// Whether the request had been sent to the instance, so that it may have begun to generate.
+    pub(super) sent: bool,
+}
+
+/// What happened in place of an answer.
+#[derive(Debug)]
+pub(super) enum MissKind {
+    /// There was no connection.
+    Connect(ConnectError),
+    /// The connection broke before the first byte of the body.
+    Broken,
+    /// What came is no HTTP.
+    Bad(&'static str),
+    /// No first byte in time.
+    FirstByteTimeout,
+    /// The request as a whole took too long.
+    TotalTimeout,
+}
+
+impl MissKind {
+    /// Whether nothing else may be tried.
+    pub(super) fn ends_the_request(&self) -> bool {
+        match self {
+            MissKind::Connect(_) | MissKind::Broken => false,
+            MissKind::Bad(_) | MissKind::FirstByteTimeout | MissKind::TotalTimeout => true,
+        }
+    }
+
+    /// What it says about the instance.
+    pub(super) fn evidence(&self) -> Option<Evidence> {
+        match self {
+            MissKind::Connect(error) => Some(error.evidence()),
+            MissKind::Broken | MissKind::Bad(_) => Some(Evidence::RequestFailed),
+            MissKind::FirstByteTimeout | MissKind::TotalTimeout => None,
+        }
+    }
+
+    /// Its name in metrics.
+    pub(super) fn error(&self) -> UpstreamErrorKind {
+        match self {
+            MissKind::Connect(ConnectError::Refused) => UpstreamErrorKind::ConnectRefused,
+            MissKind::Connect(ConnectError::TimedOut(_)) => UpstreamErrorKind::ConnectTimeout,
+            MissKind::Connect(ConnectError::Failed(_)) => UpstreamErrorKind::ConnectFailed,
+            MissKind::Broken => UpstreamErrorKind::Broken,
+            MissKind::Bad(_) => UpstreamErrorKind::Malformed,
+            MissKind::FirstByteTimeout => UpstreamErrorKind::FirstByteTimeout,
+            MissKind::TotalTimeout => UpstreamErrorKind::TotalTimeout,
+        }
+    }
+}
+
+impl Miss {
+    /// What the client is told when nothing else may be tried.
+    pub(super) fn failure(self, record: &Record) -> Failure {
+        let timeouts = &record.rules.timeouts;
+        match self.kind {
+            // Nothing was generated: whoever comes back a second later may find an instance.
+            MissKind::Connect(_) if !self.sent => Failure::Unavailable,
+            MissKind::Connect(_) | MissKind::Broken => Failure::Broken,
+            MissKind::Bad(what) => Failure::BadAnswer(what),
+            MissKind::FirstByteTimeout => Failure::FirstByteTimeout(timeouts.first_byte),
+            MissKind::TotalTimeout => Failure::TotalTimeout(timeouts.total.unwrap_or(timeouts.first_byte)),
+        }
+    }
+}
+
+impl Attempt<'_> {
+    /// Makes the attempt.
+    pub(super) async fn run(mut self) -> Result<Held, Miss> {
+        let head = self.outgoing.head(&self.placement.instance);
+        let worker = std::rc::Rc::clone(&self.record.worker);
+        let address = self.placement.instance.address();
+        let idle = worker.pool.take(address, worker.now(), self.record.rules.timeouts.pool_idle);
+        if let Some(connection) = idle {
+            match self.try_on(connection, &head).await {
+                // The instance closed it just then, as engines do with connections that were idle for long.
+                Err(Broke::Silent) => self.record.retry(RetryKind::ReusedConnection),
+                Err(Broke::Otherwise(kind)) => return Err(Miss { kind, sent: true }),
+                Ok(held) => return Ok(held),
+            }
+            return self.try_fresh(&head, true).await;
+        }
+        self.try_fresh(&head, false).await
+    }
+
+    async fn try_fresh(&mut self, head: &[u8], sent: bool) -> Result<Held, Miss> {
+        let limit = self.limit(self.record.rules.timeouts.connect);
+        let stream = connect(self.placement.instance.address(), limit.length).await;
+        let stream = stream.map_err(|error| match (error, limit.is_total) {
+            (ConnectError::TimedOut(_), true) => Miss { kind: MissKind::TotalTimeout, sent },
+            (error, _) => Miss { kind: MissKind::Connect(error), sent },
+        })?;
+        self.try_on(Connection::new(stream), head).await.map_err(|broke| match broke {
+            Broke::Silent => Miss { kind: MissKind::Broken, sent: true },
+            Broke::Otherwise(kind) => Miss { kind, sent: true },
+        })
+    }
+
+    /// Sends the request over a connection and waits for the first byte of the answer's body.
+    async fn try_on(&mut self, mut connection: Connection, head: &[u8]) -> Result<Held, Broke> {
+        let reused = connection.is_reused();
+        let limit = self.limit(self.record.rules.timeouts.first_byte);
+        let (outgoing, placement) = (self.outgoing, self.placement);
+        let worker = std::rc::Rc::clone(&self.record.worker);
+        let answer = async {
+            let answer =
+                connection.send(head, &outgoing.body, &outgoing.method).await.map_err(|error| match error {
+                    SendError::Silent(_) if reused => Broke::Silent,
+                    SendError::Silent(_) | SendError::Broken(_) => Broke::Otherwise(MissKind::Broken),
+                    SendError::Bad(bad) => Broke::Otherwise(MissKind::Bad(bad.0)),
+                })?;
+            placement.instance.note_byte(worker.now());
+            let home = answer.keeps_alive.then(|| worker.pool.home(placement.instance.address()));
+            let body = ResponseBody::new(connection, answer.framing, home, worker.clock());
+            let held = Held::hold(answer.status, answer.headers, body, &placement.instance, worker.clock()).await;
+            held.map_err(|_| Broke::Otherwise(MissKind::Broken))
+        };
+        match tokio::time::timeout(limit.length, answer).await {
+            Ok(outcome) => outcome,
+            Err(_) if limit.is_total => Err(Broke::Otherwise(MissKind::TotalTimeout)),
+            Err(_) => Err(Broke::Otherwise(MissKind::FirstByteTimeout)),
+        }
+    }
+
+    /// A limit, or what is left for the request as a whole where that ends first.
+    fn limit(&self, longest: Duration) -> Limit {
+        let now: Time = self.record.worker.now();
+        match self.record.deadline().map(|deadline| deadline.since(now)) {
+            Some(left) if left < longest => Limit { length: left, is_total: true },
+            _ => Limit { length: longest, is_total: false },
+        }
+    }
+}
+
+struct Limit {
+    length: Duration,
+    is_total: bool,
+}
+
+/// How sending over one connection failed.
+enum Broke {
+    /// A reused connection, before any byte of a response.
+    Silent,
+    /// Any other way.
+    Otherwise(MissKind),
+}

@@ -1,0 +1,273 @@
+//! The seventh stage: passes the answer on, every piece as it comes, and notes first token, usage and id on the side.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Response;
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use http_body::{Body, Frame, SizeHint};
+use isotherm_core::Time;
+use isotherm_fleet::{Placement, SlotGuard};
+use isotherm_telemetry::{ClientStage, Outcome, UpstreamErrorKind};
+use isotherm_wire::api::Api;
+use isotherm_wire::error::{ErrorBody, ErrorKind};
+
+use super::finish::Record;
+use super::forward::{Forwarded, Held};
+use crate::alarm::Alarm;
+use crate::headers::{self, HOME, INSTANCE, KEY, REASON, REQUEST_ID};
+use crate::route::Route;
+use crate::stop::{self, Phase};
+use crate::upstream::ResponseBody;
+use crate::watch::Watch;
+
+/// An answer under way to its client.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    /// Pieces that came while the head was held, and at last what the router itself has to say.
+    pieces: VecDeque<Bytes>,
+    /// The rest of the body; `None` when it has ended or broken off.
+    body: Option<ResponseBody>,
+    watch: Watch,
+    /// Whether the head has promised how long the body is, so that nothing can be added.
+    has_length: bool,
+    /// Whether what is stored under the response's id is to be found again.
+    is_stored: bool,
+    first_token_noted: bool,
+    last_piece: Time,
+    alarm: Alarm,
+    stop: stop::Watch,
+    /// Given back at the last byte, before the client has it.
+    slot: Option<SlotGuard>,
+    record: Record,
+}
+
+/// The body cannot be completed, nor can the client be told so in it.
+#[derive(Debug, thiserror::Error)]
+#[error("the response broke off")]
+pub(crate) struct BrokenOff;
+
+/// Turns an answer that has begun into the response to the client.
+pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay>> {
+    let Forwarded { route, held, placement } = answer;
+    let status = held.status();
+    record.status = Some(status.as_u16());
+    record.stage = ClientStage::Response;
+    let Held { mut headers, pieces, body, watch, .. } = held;
+    headers::clean_response(&mut headers);
+    headers.insert(REQUEST_ID, record.request_id.clone());
+    expose_decision(&mut headers, &record);
+    let Placement { slot, .. } = placement;
+    let mut relay = Relay {
+        has_length: headers.contains_key(CONTENT_LENGTH),
+        pieces,
+        body,
+        watch,
+        is_stored: matches!(route, Route::Prompt(Api::Responses)),
+        first_token_noted: false,
+        last_piece: record.worker.now(),
+        alarm: Alarm::default(),
+        stop: record.worker.stop.watch(),
+        slot: Some(slot),
+        record,
+    };
+    relay.note();
+    relay.settle();
+    let mut response = Response::new(Box::new(relay));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Tells the decision in headers, where that is on.
+pub(crate) fn expose_decision(headers: &mut HeaderMap, record: &Record) {
+    let Some((decision, _)) = &record.placed else { return };
+    if !record.rules.expose_decisions {
+        return;
+    }
+    headers.insert(INSTANCE, headers::ascii(decision.chosen.as_str()));
+    headers.insert(REASON, HeaderValue::from_static(decision.reason.as_str()));
+    if let Some(home) = &decision.home {
+        headers.insert(HOME, headers::ascii(home.as_str()));
+    }
+    if let Some(key) = decision.key {
+        headers.insert(KEY, headers::ascii(&key.to_string()));
+    }
+}
+
+/// Why a body breaks off.
+#[derive(Debug, Clone, Copy)]
+enum Break {
+    /// The connection broke, or the framing did.
+    Truncated,
+    /// No piece for too long.
+    Idle,
+    /// The request as a whole took too long.
+    Total,
+    /// The router is being stopped.
+    Stopping,
+}
+
+impl Relay {
+    /// Notes that relaying failed in a way that must not happen.
+    pub(crate) fn fail(&mut self) {
+        self.record.end(Outcome::InternalError);
+    }
+
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+        if let Some(piece) = self.pieces.pop_front() {
+            self.record.bytes_out += piece.len() as u64;
+            self.settle();
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        match body.poll_next(context) {
+            Poll::Ready(Some(Ok(piece))) => {
+                self.watch.scan(&piece);
+                self.record.bytes_out += piece.len() as u64;
+                self.note();
+                self.settle();
+                Poll::Ready(Some(Ok(piece)))
+            }
+            Poll::Ready(None) => {
+                self.settle();
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(_))) => self.break_off(Break::Truncated),
+            Poll::Pending => match self.poll_limits(context) {
+                Poll::Ready(why) => self.break_off(why),
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+
+    /// Notes what the pieces so far tell.
+    fn note(&mut self) {
+        let now = self.record.worker.now();
+        self.last_piece = now;
+        if let Some((_, instance)) = &self.record.placed {
+            instance.note_byte(now);
+            if let (true, Some(id)) = (self.is_stored, self.watch.response_id()) {
+                self.record.worker.fleet.stored_responses().remember(id, instance.location());
+                self.is_stored = false;
+            }
+        }
+        if !self.first_token_noted && self.watch.first_token_seen() {
+            self.first_token_noted = true;
+            self.record.first_token(now);
+        }
+    }
+
+    /// Sees whether the answer has come whole, and whether all of it was passed on.
+    fn settle(&mut self) {
+        if self.body.as_ref().is_some_and(ResponseBody::has_ended) {
+            self.body = None;
+            self.watch.end();
+        }
+        if self.body.is_none() {
+            self.finish_upstream();
+            if self.pieces.is_empty() {
+                self.record.end(Outcome::Ok);
+            }
+        }
+    }
+
+    fn finish_upstream(&mut self) {
+        self.body = None;
+        self.slot = None;
+        self.record.usage = self.watch.usage();
+    }
+
+    fn poll_limits(&mut self, context: &mut Context<'_>) -> Poll<Break> {
+        let worker = Rc::clone(&self.record.worker);
+        if self.stop.poll(context, &worker.stop) >= Phase::Truncating {
+            return Poll::Ready(Break::Stopping);
+        }
+        let idle = self.last_piece + self.record.rules.timeouts.idle;
+        let (due, why) = match self.record.deadline() {
+            Some(deadline) if deadline < idle => (deadline, Break::Total),
+            _ => (idle, Break::Idle),
+        };
+        self.alarm.poll(context, due, worker.clock()).map(|()| why)
+    }
+
+    /// Ends a body that cannot be completed: a stream of events by one that says so, anything else by breaking the
+    /// connection, so that nobody takes it for whole.
+    fn break_off(&mut self, why: Break) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+        let (kind, outcome, error, message) = match why {
+            Break::Truncated => (
+                ErrorKind::BadGateway,
+                Outcome::Truncated,
+                Some(UpstreamErrorKind::Truncated),
+                "the instance broke the connection within its answer",
+            ),
+            Break::Idle => (
+                ErrorKind::GatewayTimeout,
+                Outcome::UpstreamTimeout,
+                Some(UpstreamErrorKind::IdleTimeout),
+                "the instance stopped within its answer",
+            ),
+            Break::Total => (
+                ErrorKind::GatewayTimeout,
+                Outcome::UpstreamTimeout,
+                Some(UpstreamErrorKind::TotalTimeout),
+                "the answer took too long as a whole",
+            ),
+            Break::Stopping => (ErrorKind::Unavailable, Outcome::Truncated, None, "the router is being stopped"),
+        };
+        let last_words = match &self.watch {
+            // The client has all that it waits for.
+            Watch::Events(scanner) if scanner.done_seen() && scanner.between_events() => Some(Bytes::new()),
+            Watch::Events(scanner) if !self.has_length => {
+                let mut events = ErrorBody::new(kind, message).to_events(self.record.dialect);
+                if !scanner.between_events() {
+                    events.splice(0..0, *b"\n\n");
+                }
+                Some(Bytes::from(events))
+            }
+            _ => None,
+        };
+        let complete = last_words.as_ref().is_some_and(Bytes::is_empty);
+        if let (Some(error), Some((_, instance)), false) = (error, &self.record.placed, complete) {
+            instance.metrics().upstream_error(error);
+        }
+        self.finish_upstream();
+        self.record.end(if complete { Outcome::Ok } else { outcome });
+        match last_words {
+            Some(words) if words.is_empty() => Poll::Ready(None),
+            Some(words) => {
+                self.record.bytes_out += words.len() as u64;
+                Poll::Ready(Some(Ok(words)))
+            }
+            None => Poll::Ready(Some(Err(BrokenOff))),
+        }
+    }
+}
+
+impl Body for Relay {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        self.poll_piece(context).map_ok(Frame::data)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty() && self.body.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let held: u64 = self.pieces.iter().map(|piece| piece.len() as u64).sum();
+        let rest = self.body.as_ref().map_or(Some(0), ResponseBody::remaining);
+        match rest {
+            Some(rest) => SizeHint::with_exact(held + rest),
+            None => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What the requests of one thread share.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use isotherm_core::Time;
+use isotherm_fleet::{Clock, Fleet};
+use isotherm_telemetry::{AccessLog, Metrics};
+use rand::Rng;
+use rand_pcg::Pcg64;
+
+use crate::settings::{Rules, SharedRules};
+use crate::stop::Stop;
+use crate::upstream::Pool;
+
+/// One serving thread: everything here stays on it, except what says otherwise.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    /// The instances; shared by all threads.
+    pub(crate) fleet: Fleet,
+    /// Shared by all threads.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Shared by all threads.
+    pub(crate) access_log: AccessLog,
+    /// Idle connections to instances.
+    pub(crate) pool: Rc<Pool>,
+    /// Whether the thread is to stop.
+    pub(crate) stop: Stop,
+    clock: Clock,
+    rules: SharedRules,
+    random: RefCell<Pcg64>,
+}
+
+impl Worker {
+    /// A thread's share; its random numbers follow from the seed.
+    pub(crate) fn new(
+        fleet: Fleet,
+        metrics: Arc<Metrics>,
+        access_log: AccessLog,
+        rules: SharedRules,
+        random: Pcg64,
+    ) -> Worker {
+        Worker {
+            clock: fleet.clock(),
+            fleet,
+            metrics,
+            access_log,
+            pool: Rc::default(),
+            stop: Stop::new(),
+            rules,
+            random: RefCell::new(random),
+        }
+    }
+
+    /// The fleet's time.
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// The fleet's clock.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The rules in force now.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        self.rules.load_full()
+    }
+
+    /// Lends the generator of random numbers.
+    pub(crate) fn with_random<T>(&self, use_it: impl FnOnce(&mut Pcg64) -> T) -> T {
+        use_it(&mut self.random.borrow_mut())
+    }
+
+    /// Any number.
+    pub(crate) fn random(&self) -> u64 {
+        self.random.borrow_mut().next_u64()
+    }
+}

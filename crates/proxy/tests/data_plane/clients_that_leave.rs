@@ -1,0 +1,1 @@
+//! clients_that_leave

@@ -1,0 +1,1 @@
+//! models_and_health
