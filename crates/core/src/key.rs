@@ -8,8 +8,15 @@ use xxhash_rust::xxh3::Xxh3;
 ///
 /// XXH3 is not a cryptographic hash: set the seed from a secret where clients are not trusted, so that nobody can craft
 /// prompts that share a home.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct HashSeed(pub u64);
+
+/// Does not tell the seed, which may be a secret.
+impl fmt::Debug for HashSeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HashSeed(…)")
+    }
+}
 
 /// What a key never mixes: equal prefixes in different scopes have unrelated homes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

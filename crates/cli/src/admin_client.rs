@@ -1,0 +1,118 @@
+//! Talks to the admin plane of a running router.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Args;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper::{Method, Request, header};
+use hyper_util::rt::TokioIo;
+use isotherm_control::AdminToken;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+use crate::exit::Failure;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Which router to talk to.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct AdminFlags {
+    /// The router's admin plane
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8081", env = "ISOTHERM_ADMIN_URL")]
+    pub(crate) admin: String,
+
+    /// File with the admin token [default: where a router of the same user left it]
+    #[arg(long, value_name = "FILE", env = "ISOTHERM_ADMIN_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// A connection's worth of settings: host, port and token.
+pub(crate) struct AdminClient {
+    authority: String,
+    token: AdminToken,
+}
+
+impl AdminClient {
+    pub(crate) fn new(flags: &AdminFlags) -> Result<AdminClient, Failure> {
+        let wrong =
+            |why: &str| Failure::Usage(format!("--admin {:?}: {why}; right: http://127.0.0.1:8081", flags.admin));
+        let uri: hyper::Uri = flags.admin.parse().map_err(|_| wrong("not a URL"))?;
+        if uri.scheme_str().is_some_and(|scheme| scheme != "http") {
+            return Err(wrong("only http is spoken there"));
+        }
+        let authority = uri.authority().ok_or_else(|| wrong("no host"))?;
+        let port = authority.port_u16().unwrap_or(80);
+        let path = flags.token_file.clone().unwrap_or_else(|| AdminToken::path(port));
+        let token = AdminToken::read(&path).map_err(|error| {
+            Failure::Running(format!("{error}\nIs a router running there under your user? Else give --token-file."))
+        })?;
+        Ok(AdminClient { authority: format!("{}:{port}", authority.host()), token })
+    }
+
+    /// Sends one request and returns the answer's JSON; an error answer becomes a failure with its message.
+    pub(crate) fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::running("runtime", error))?;
+        let called = runtime.block_on(async { tokio::time::timeout(TIMEOUT, self.exchange(method, path, body)).await });
+        match called {
+            Ok(Ok((status, answer))) if status.is_success() => Ok(answer),
+            Ok(Ok((status, answer))) => {
+                let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap_or("no message");
+                let text = format!("the router at {} answered {status}: {message}", self.authority);
+                Err(if status.is_client_error() { Failure::Usage(text) } else { Failure::Running(text) })
+            }
+            Ok(Err(error)) => Err(Failure::Running(format!("the router's admin plane at {}: {error}", self.authority))),
+            Err(_) => Err(Failure::Running(format!("the router's admin plane at {} does not answer", self.authority))),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(hyper::StatusCode, Value), Box<dyn std::error::Error>> {
+        let stream = TcpStream::connect(&self.authority).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, &self.authority)
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.token.reveal()))
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()))))?;
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        let bytes = response.into_body().collect().await?.to_bytes();
+        Ok((status, serde_json::from_slice(&bytes).unwrap_or(Value::Null)))
+    }
+}
+
+/// Text as one segment of a path.
+pub(crate) fn segment(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_id_becomes_one_segment_of_a_path() {
+        assert_eq!(segment("http://10.0.0.1:8000"), "http%3A%2F%2F10.0.0.1%3A8000");
+        assert_eq!(segment("AllTraffic-0"), "AllTraffic-0");
+    }
+}

@@ -1,0 +1,9 @@
+//! One file per command.
+
+pub(crate) mod bench;
+pub(crate) mod config;
+pub(crate) mod engine;
+pub(crate) mod explain;
+pub(crate) mod instances;
+pub(crate) mod serve;
+pub(crate) mod up;

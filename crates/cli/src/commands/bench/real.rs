@@ -1,0 +1,59 @@
+//! Real engines for each strategy: the same ones, behind a router of its own, with documents that they have not seen.
+
+use isotherm_bench::{Arm, Fleet, Lag, Target, first_model};
+use isotherm_config::{Config, Environment, Overrides};
+use tokio::runtime::Runtime;
+
+use crate::commands::up::with_decisions_shown;
+use crate::exit::Failure;
+use crate::router::{Router, Setup, control_runtime};
+
+pub(super) struct Real {
+    instances: Vec<String>,
+    routing: Overrides,
+    runtime: Runtime,
+    router: Option<Router>,
+    text_seed: u64,
+}
+
+impl Real {
+    pub(super) fn new(instances: Vec<String>, routing: Overrides, seed: u64) -> Result<Real, Failure> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| Failure::running("random numbers", error))?;
+        // Engines keep their caches between runs too: the words differ each time, the plan does not.
+        let text_seed = u64::from_le_bytes(random) ^ seed;
+        Ok(Real { instances, routing, runtime: control_runtime()?, router: None, text_seed })
+    }
+}
+
+impl Fleet for Real {
+    type Error = Failure;
+
+    fn start(&mut self, strategy: &str) -> Result<Arm, Failure> {
+        let running = |error: &dyn std::fmt::Display| Failure::Running(error.to_string());
+        let overrides = with_decisions_shown(Overrides {
+            instances: self.instances.clone(),
+            strategy: Some(strategy.to_owned()),
+            ..self.routing.clone()
+        });
+        let config = Config::load(None, &Environment::of_process(), &overrides)
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        let router = self.runtime.block_on(Router::start(Setup { config, file: None, started: Vec::new() }))?;
+        let url = format!("http://{}", router.address());
+        let instances = u32::try_from(self.instances.len()).ok();
+        self.router = Some(router);
+        self.text_seed = self.text_seed.wrapping_add(1);
+
+        let unnamed = Target::new(&url, "").map_err(|error| running(&error))?;
+        let model = first_model(&unnamed).map_err(|error| running(&error))?;
+        let target = Target::new(&url, model).map_err(|error| running(&error))?;
+        Ok(Arm { target, instances, text_seed: self.text_seed })
+    }
+
+    fn stop(&mut self) -> Result<Option<Lag>, Failure> {
+        if let Some(router) = self.router.take() {
+            self.runtime.block_on(router.drain(std::future::ready(())));
+        }
+        Ok(None)
+    }
+}

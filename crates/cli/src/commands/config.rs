@@ -1,0 +1,104 @@
+//! `isotherm config`: check a configuration, print its schema, make keys.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use isotherm_config::{Auth, Config, Environment, InstanceSource, NewKey, Overrides};
+use serde_json::json;
+
+use crate::exit::{Failure, Outcome};
+use crate::output;
+
+/// Check a configuration, print its JSON Schema, make a client's key
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  isotherm config check isotherm.yaml
+  isotherm config schema > isotherm.schema.json
+  isotherm config key alice >> /etc/isotherm/keys")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Read a configuration as `serve` would, and say what it means or everything that is wrong with it
+    Check {
+        /// The configuration file
+        file: PathBuf,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON Schema of the configuration file, for editors
+    Schema,
+    /// Make a key for a client: its line for the keys file goes to standard output, the key itself to standard error
+    Key {
+        /// Whose key it is, as it appears in the access log
+        name: String,
+        /// Print both as one JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn run(arguments: Arguments) -> Outcome {
+    match arguments.action {
+        Action::Check { file, json } => check(&file, json),
+        Action::Schema => output::print_json(&isotherm_config::schema()),
+        Action::Key { name, json } => key(&name, json),
+    }
+}
+
+fn check(file: &std::path::Path, json: bool) -> Outcome {
+    match Config::load(Some(file), &Environment::of_process(), &Overrides::default()) {
+        Ok(config) if json => {
+            output::print_json(&json!({ "valid": true, "problems": [], "summary": summary(&config) }))
+        }
+        Ok(config) => output::print(&format!("{} is valid\n\n{}\n", file.display(), summary(&config).join("\n"))),
+        Err(error) => {
+            if json {
+                let problems: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
+                output::print_json(&json!({ "valid": false, "problems": problems }))?;
+            }
+            Err(Failure::Usage(error.to_string()))
+        }
+    }
+}
+
+/// What a configuration amounts to, a line per listener and variant.
+fn summary(config: &Config) -> Vec<String> {
+    let keys = match &config.auth {
+        Auth::None => "no keys".to_owned(),
+        Auth::Keys { file, ring } => format!("{} keys from {}", ring.len(), file.display()),
+    };
+    let mut lines =
+        vec![format!("  listen    {} ({keys})", config.listen), format!("  admin     {}", config.admin.listen)];
+    for endpoint in &config.endpoints {
+        for variant in &endpoint.variants {
+            let named = variant.instances.iter().filter(|entry| matches!(entry.source, InstanceSource::Dns { .. }));
+            let (named, all) = (named.count(), variant.instances.len());
+            lines.push(format!(
+                "  variant   {}/{}: {}, {} by URL, {named} by DNS name",
+                endpoint.name,
+                variant.name,
+                variant.routing.strategy.name(),
+                all - named,
+            ));
+        }
+    }
+    lines
+}
+
+fn key(name: &str, json: bool) -> Outcome {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).map_err(|error| Failure::running("random numbers", error))?;
+    let key = NewKey::from_random(name, random).map_err(|error| Failure::Usage(error.to_string()))?;
+    if json {
+        return output::print_json(&json!({ "key": key.text(), "line": key.line() }));
+    }
+    output::print(&format!("{}\n", key.line()))?;
+    eprintln!("key for {name}, shown once: {}", key.text());
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Emulated engines as the commands start them: one alone, or a fleet within the process.
+
+use std::time::Duration;
+
+use clap::Args;
+use isotherm_config::{Config, Environment, InstanceSource, Overrides};
+use isotherm_emulator::{EmulatorConfig, LagReport, RunningEmulator};
+use isotherm_engine_model::Profile;
+use isotherm_fleet::{NewInstance, Origin};
+
+use crate::commands::up::with_decisions_shown;
+use crate::exit::Failure;
+use crate::router::Setup;
+
+/// How long requests under way may take to end when the engines stop: the router has drained before.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
+
+/// What an emulated engine pretends to be.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct EngineFlags {
+    /// Model and accelerators whose timing and cache are modelled [default: llama3.1-70b-tp8-bf16]
+    #[arg(long, value_name = "NAME", help_heading = "Engines")]
+    pub(crate) profile: Option<String>,
+
+    /// How many times faster than the real engine [default: 1]
+    #[arg(long, value_name = "X", help_heading = "Engines")]
+    pub(crate) speed: Option<f64>,
+
+    /// Name under which the model is served
+    #[arg(long, value_name = "NAME", default_value = "llama-3.1-70b-instruct", help_heading = "Engines")]
+    pub(crate) model: String,
+}
+
+impl EngineFlags {
+    /// The settings of one engine.
+    pub(crate) fn config(&self) -> Result<EmulatorConfig, Failure> {
+        let profile = match &self.profile {
+            Some(name) => Profile::named(name).map_err(|error| Failure::Usage(format!("--profile: {error}")))?,
+            None => Profile::default(),
+        };
+        Ok(EmulatorConfig {
+            profile,
+            speed: self.speed.unwrap_or(1.0),
+            model: self.model.clone(),
+            ..Default::default()
+        })
+    }
+}
+
+/// A fleet of emulated engines within this process.
+pub(crate) struct EngineFleet {
+    engines: Vec<RunningEmulator>,
+    summary: String,
+}
+
+impl EngineFleet {
+    /// Starts `count` equal engines on free ports.
+    pub(crate) fn start(flags: &EngineFlags, count: u16) -> Result<EngineFleet, Failure> {
+        let config = flags.config()?;
+        let summary = config.summary();
+        let engines = (0..count).map(|_| isotherm_emulator::start(config.clone())).collect::<Result<_, _>>();
+        let engines = engines.map_err(|error| Failure::running("emulated engines", error))?;
+        Ok(EngineFleet { engines, summary })
+    }
+
+    /// Model, profile, cache and speed in one line.
+    pub(crate) fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    /// Each engine's instance id and URL. Ids count up whatever the ports are, so that keys come home after a restart.
+    pub(crate) fn instances(&self) -> impl Iterator<Item = (String, String)> {
+        self.engines.iter().enumerate().map(|(i, engine)| (format!("AllTraffic-{i}"), engine.base_url()))
+    }
+
+    /// A router in front of them.
+    pub(crate) fn setup(&self, overrides: Overrides) -> Result<Setup, Failure> {
+        let instances = self.instances().map(|(id, url)| format!("{id}={url}")).collect();
+        let overrides = with_decisions_shown(Overrides { instances, ..overrides });
+        let mut config = Config::load(None, &Environment::of_process(), &overrides)
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        let entries = std::mem::take(&mut config.endpoints[0].variants[0].instances);
+        let started = entries.into_iter().filter_map(|entry| match entry.source {
+            InstanceSource::Url { id, url } => Some(NewInstance {
+                endpoint: None,
+                variant: None,
+                id: Some(id),
+                url,
+                weight: entry.weight,
+                max_in_flight: entry.max_in_flight,
+                api_key: None,
+                origin: Origin::Started,
+            }),
+            InstanceSource::Dns { .. } => None,
+        });
+        Ok(Setup { started: started.collect(), config, file: None })
+    }
+
+    /// How late the engines' steps were.
+    pub(crate) fn lag(&self) -> Vec<LagReport> {
+        self.engines.iter().map(RunningEmulator::lag).collect()
+    }
+
+    /// Ends them all.
+    pub(crate) async fn stop(self) {
+        for engine in self.engines {
+            engine.shutdown(GRACE).await;
+        }
+    }
+}

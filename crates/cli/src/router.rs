@@ -1,0 +1,164 @@
+//! A whole router: data plane, admin plane, fleet and reloading, started from one configuration.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use isotherm_config::{AccessLogTarget, Config, Overrides};
+use isotherm_control::{AdminPlane, AdminState, AdminToken, Reloader};
+use isotherm_fleet::{Clock, Fleet, FleetTasks, NewInstance};
+use isotherm_proxy::{DataPlane, Drained, Rules, Settings};
+use isotherm_telemetry::{AccessLog, Metrics};
+
+use crate::exit::Failure;
+use crate::signals::Hangups;
+
+/// How long the last lines of the access log may take to be written.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// What a router is started from.
+pub(crate) struct Setup {
+    /// What it is told.
+    pub(crate) config: Config,
+    /// The file that the configuration came from, and what overrides it when it is read again.
+    pub(crate) file: Option<(PathBuf, Overrides)>,
+    /// Instances beside those of the configuration, which this process started itself.
+    pub(crate) started: Vec<NewInstance>,
+}
+
+/// A running router.
+pub(crate) struct Router {
+    data_plane: DataPlane,
+    /// Probes and DNS end when it is dropped.
+    _tasks: FleetTasks,
+    admin_address: SocketAddr,
+    token_path: PathBuf,
+    draining: Arc<AtomicBool>,
+    access_log: AccessLog,
+    grace: Duration,
+}
+
+/// The runtime for everything but the data plane, which has threads of its own.
+pub(crate) fn control_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("control")
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::running("runtime", error))
+}
+
+impl Router {
+    /// Starts everything; requests are served when it returns.
+    pub(crate) async fn start(setup: Setup) -> Result<Router, Failure> {
+        let Setup { config, file, started } = setup;
+        let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
+        metrics.config_loaded(SystemTime::now());
+        let access_log = open_access_log(&config.access_log, &metrics)?;
+
+        // Bound first: a port that is taken should be told before anything else happens.
+        let admin = AdminPlane::bind(config.admin.listen)
+            .await
+            .map_err(|error| cannot_listen("admin plane", config.admin.listen, "--admin-port", error))?;
+        let admin_address = admin.address();
+
+        let fleet = Fleet::new(&config, Arc::clone(&metrics), Clock::start());
+        for instance in started {
+            fleet.add_instance(instance).map_err(|error| Failure::Running(error.to_string()))?;
+        }
+        let tasks = fleet.spawn();
+
+        let settings = Settings::of(&config);
+        let data_plane = DataPlane::start(settings, fleet.clone(), Arc::clone(&metrics), access_log.clone())
+            .map_err(|error| cannot_listen("data plane", config.listen, "--port", error))?;
+
+        let (token, token_path) = match &config.admin.token_file {
+            Some(path) => AdminToken::read(path).map(|token| (token, path.clone())),
+            None => AdminToken::make(admin_address.port()),
+        }
+        .map_err(|error| Failure::Running(error.to_string()))?;
+        let grace = config.timeouts.shutdown_grace;
+        let reloader = file.map(|(path, overrides)| {
+            let (fleet, rules) = (fleet.clone(), data_plane.rules());
+            Reloader::new(path, overrides, config, Arc::clone(&metrics), move |config| {
+                rules.set(Rules::of(config));
+                fleet.apply(config);
+            })
+        });
+        if let Some(reloader) = reloader.clone() {
+            tokio::spawn(reloader.watch());
+        }
+        let mut hangups = Hangups::listen().map_err(|error| Failure::running("signals", error))?;
+        let (on_hangup, log) = (reloader.clone(), access_log.clone());
+        tokio::spawn(async move {
+            loop {
+                hangups.wait().await;
+                log.reopen();
+                if let Some(reloader) = &on_hangup {
+                    reloader.reload();
+                }
+            }
+        });
+        let draining = Arc::new(AtomicBool::new(false));
+        let state = AdminState { fleet, metrics, reloader, token, draining: Arc::clone(&draining) };
+        tokio::spawn(async move {
+            if let Err(error) = admin.serve(state).await {
+                tracing::error!(%error, "the admin plane has stopped");
+            }
+        });
+        Ok(Router { data_plane, _tasks: tasks, admin_address, token_path, draining, access_log, grace })
+    }
+
+    /// Where clients go.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.data_plane.address()
+    }
+
+    /// Where metrics and the admin API are.
+    pub(crate) fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    /// The file that holds the admin token.
+    pub(crate) fn token_path(&self) -> &std::path::Path {
+        &self.token_path
+    }
+
+    /// Takes no new connections, lets requests under way finish within the grace period or until `hurry` resolves.
+    pub(crate) async fn drain(self, hurry: impl Future<Output = ()>) {
+        self.draining.store(true, Ordering::Release);
+        // Dropping the data plane within its drain ends everything at once.
+        tokio::select! {
+            drained = self.data_plane.drain(self.grace) => {
+                if drained == Drained::Truncating {
+                    tracing::warn!(grace = ?self.grace, "some requests were still under way and were ended");
+                }
+            }
+            () = hurry => {}
+        }
+        let log = self.access_log;
+        let _ = tokio::task::spawn_blocking(move || log.flush(FLUSH)).await;
+    }
+}
+
+fn open_access_log(target: &AccessLogTarget, metrics: &Metrics) -> Result<AccessLog, Failure> {
+    match target {
+        AccessLogTarget::Off => Ok(AccessLog::off()),
+        AccessLogTarget::Stderr => AccessLog::to_stderr(metrics).map_err(|error| Failure::running("access log", error)),
+        AccessLogTarget::File(path) => AccessLog::to_file(path, metrics)
+            .map_err(|error| Failure::running(format!("access log {}", path.display()), error)),
+    }
+}
+
+fn cannot_listen(what: &str, address: SocketAddr, flag: &str, error: io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => format!("; another process listens there: choose another port with {flag}"),
+        io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege".to_owned(),
+        _ => String::new(),
+    };
+    Failure::Running(format!("the {what} cannot listen on {address}: {error}{hint}"))
+}

@@ -1,0 +1,96 @@
+//! The admin plane's listener and its open paths: metrics for Prometheus, health for whoever restarts the process.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use isotherm_fleet::Fleet;
+use isotherm_telemetry::Metrics;
+use tokio::net::TcpListener;
+
+use crate::answer::Problem;
+use crate::api;
+use crate::reload::Reloader;
+use crate::token::AdminToken;
+
+/// What the admin plane needs of the router.
+#[derive(Clone)]
+pub struct AdminState {
+    /// The instances.
+    pub fleet: Fleet,
+    /// The figures.
+    pub metrics: Arc<Metrics>,
+    /// Reads the configuration again; `None` where there is no file.
+    pub reloader: Option<Reloader>,
+    /// Who holds it may change things.
+    pub token: AdminToken,
+    /// Whether the data plane is draining, so that nothing new should be sent to it.
+    pub draining: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl fmt::Debug for AdminState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdminState").finish_non_exhaustive()
+    }
+}
+
+/// A bound admin plane, ready to serve.
+#[derive(Debug)]
+pub struct AdminPlane {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl AdminPlane {
+    /// Binds the listener; must be called within a runtime.
+    pub async fn bind(listen: SocketAddr) -> io::Result<AdminPlane> {
+        let listener = TcpListener::bind(listen).await?;
+        Ok(AdminPlane { address: listener.local_addr()?, listener })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until it is dropped.
+    pub async fn serve(self, state: AdminState) -> io::Result<()> {
+        axum::serve(self.listener, routes(state)).await
+    }
+}
+
+fn routes(state: AdminState) -> Router {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/livez", get(|| async { "alive\n" }))
+        .route("/readyz", get(ready))
+        .merge(api::routes(&state))
+        .fallback(|| async {
+            Problem::new(StatusCode::NOT_FOUND, "there is nothing here; see /metrics, /livez, /readyz, /api/instances")
+        })
+        .with_state(state)
+}
+
+async fn metrics(State(state): State<AdminState>, headers: HeaderMap) -> Response {
+    state.fleet.refresh_gauges();
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let exposition = state.metrics.expose(accept);
+    ([(header::CONTENT_TYPE, exposition.content_type)], exposition.body).into_response()
+}
+
+async fn ready(State(state): State<AdminState>) -> Response {
+    if state.draining.load(std::sync::atomic::Ordering::Acquire) {
+        return (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response();
+    }
+    if state.fleet.is_ready() {
+        "ready\n".into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "no instance is available\n").into_response()
+    }
+}
