@@ -1,5 +1,8 @@
 //! Makes the fleet what a configuration describes, at the start and at every reload.
 
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+
 use std::sync::Arc;
 
 use isotherm_config::Config;

@@ -1,5 +1,8 @@
 //! Changes of the fleet while it serves, as the admin API makes them.
 
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 

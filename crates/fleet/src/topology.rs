@@ -1,5 +1,8 @@
 //! The immutable snapshot of what is served: endpoints, their variants, and which models they list.
 
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

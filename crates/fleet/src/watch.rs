@@ -3,6 +3,8 @@
 mod get;
 mod models;
 mod probe;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -15,12 +17,17 @@ use tokio::time::sleep;
 
 use crate::{Fleet, Instance, Variant};
 
+/// How often an instance is asked for its models that is well all the time.
+const LIST_EVERY: Duration = Duration::from_secs(30);
+
 /// Whatever is asked of one instance beside its requests.
 pub(crate) struct Watch {
     fleet: Fleet,
     variant: Arc<Variant>,
     instance: Arc<Instance>,
     generation: Generation,
+    /// [`LIST_EVERY`].
+    list_every: Duration,
     /// Told when the instance may have a new listing.
     ask_for_models: Notify,
     /// It could not be asked for its models yet.
@@ -30,7 +37,7 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn new(fleet: Fleet, variant: Arc<Variant>, instance: Arc<Instance>, generation: Generation) -> Watch {
         let (ask_for_models, owed_listing) = (Notify::new(), AtomicBool::new(false));
-        Watch { fleet, variant, instance, generation, ask_for_models, owed_listing }
+        Watch { fleet, variant, instance, generation, list_every: LIST_EVERY, ask_for_models, owed_listing }
     }
 
     /// Begins within `spread`, so that a thousand instances are not asked in the same millisecond, and never ends.

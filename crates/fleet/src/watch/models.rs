@@ -11,8 +11,6 @@ use super::get::{self, GetError};
 use super::{Watch, jitter};
 use crate::listing::{Listing, MalformedListing};
 
-/// How often an instance is asked that is well all the time.
-const EVERY: Duration = Duration::from_secs(30);
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest answer, in bytes: 10,000 adapters and more.
@@ -44,7 +42,7 @@ impl Watch {
                     self.owed_listing.store(never_answered, Ordering::Relaxed);
                 }
             }
-            let _ = timeout(EVERY.mul_f64(jitter(0.8, 1.0)), self.ask_for_models.notified()).await;
+            let _ = timeout(self.list_every.mul_f64(jitter(0.8, 1.0)), self.ask_for_models.notified()).await;
         }
     }
 
