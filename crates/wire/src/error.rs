@@ -75,7 +75,8 @@ impl ErrorKind {
     ];
 
     /// The HTTP status. SageMaker's differs for a few: it knows no 401, names a missing thing in a 400 and reports every
-    /// failure of a container as 424.
+    /// failure of a container as 424. (It has been seen to send `ThrottlingException` as 400. Its SDKs retry that by its
+    /// name, whatever the status, and other clients know 429 only.)
     pub fn status(self, dialect: Dialect) -> u16 {
         if dialect == Dialect::SageMaker {
             match self {

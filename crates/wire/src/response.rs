@@ -1,7 +1,7 @@
 //! Watching a JSON response while it passes: its usage and its id, without keeping it.
 
 use crate::json::{Cursor, Watch};
-use crate::usage::{Tally, Usage};
+use crate::usage::{Tally, Usage, is_place_of_usage};
 
 /// Watches one JSON response body, in pieces of any size. Needs a few kilobytes at most, however long the body is.
 #[derive(Debug)]
@@ -13,7 +13,8 @@ pub struct Scanner {
 impl Scanner {
     /// A scanner at the beginning of a body.
     pub fn new() -> Self {
-        Scanner { watch: watch(), findings: Findings::default() }
+        let watch = Watch::new(|parent, key| is_place_of_usage(parent, key) || (parent, key) == (b"", b"id"));
+        Scanner { watch, findings: Findings::default() }
     }
 
     /// Watches the next piece of the body.
@@ -36,11 +37,6 @@ impl Default for Scanner {
     fn default() -> Self {
         Scanner::new()
     }
-}
-
-/// A watch for what [`Findings::follow`] finds.
-pub(crate) fn watch() -> Watch {
-    Watch::new(|parent, key| matches!(parent, b"" | b"response" | b"message") && matches!(key, b"usage" | b"id"))
 }
 
 /// What is found in a response, or in the events of a stream.

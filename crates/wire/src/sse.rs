@@ -4,8 +4,8 @@ use memchr::memchr2;
 
 use crate::error::status_of_error;
 use crate::json::Watch;
-use crate::response::{Findings, watch};
-use crate::usage::Usage;
+use crate::response::Findings;
+use crate::usage::{Usage, is_place_of_usage};
 
 mod event;
 mod line;
@@ -16,8 +16,8 @@ use line::Field;
 /// it is one line) and otherwise passes unread.
 pub const EVENT_LIMIT: usize = 64 * 1024;
 
-/// The longest beginning of a line that is kept: the field's name, which matters up to `error: `, and the data.
-const LONGEST_LINE: usize = "error: ".len() + EVENT_LIMIT;
+/// The longest beginning of a line that is kept: a byte order mark, the longest field's name, the data.
+const LONGEST_LINE: usize = "\u{feff}error: ".len() + EVENT_LIMIT;
 
 /// Watches one stream of server-sent events, in chunks of any size, as the HTML standard ("Server-sent events",
 /// parsing an event stream) reads it: lines end with CR, LF or both, a colon begins a comment, several `data` lines are
@@ -196,18 +196,24 @@ impl Scanner {
             Field::Event(name) => self.name = Name::of(name),
             Field::Error(data) => {
                 self.name = Name::Error;
-                self.hold(Some(data));
+                self.data_line(data, fresh);
             }
-            Field::Data(_) if self.told => {}
-            Field::Data(data) if data.len() > EVENT_LIMIT => {
-                self.tell_overlong(data);
-            }
-            Field::Data(data) if fresh.is_none() && self.data.is_none() => *fresh = Some(data),
-            Field::Data(data) => {
-                self.hold(fresh.take());
-                self.hold(Some(data));
-            }
+            Field::Data(data) => self.data_line(data, fresh),
             Field::Ignored => {}
+        }
+    }
+
+    fn data_line<'c>(&mut self, data: &'c [u8], fresh: &mut Option<&'c [u8]>) {
+        if self.told {
+            return;
+        }
+        if data.len() > EVENT_LIMIT {
+            self.tell_overlong(data);
+        } else if fresh.is_none() && self.data.is_none() {
+            *fresh = Some(data);
+        } else {
+            self.hold(fresh.take());
+            self.hold(Some(data));
         }
     }
 
@@ -224,7 +230,10 @@ impl Scanner {
         if !beyond.is_empty() {
             let line = std::mem::take(&mut self.line);
             self.rest = match line::field(&line, !std::mem::replace(&mut self.begun, true)) {
-                Field::Data(data) if !self.told => {
+                field @ (Field::Data(data) | Field::Error(data)) if !self.told => {
+                    if let Field::Error(_) = field {
+                        self.name = Name::Error;
+                    }
                     let mut watch = self.tell_overlong(data);
                     self.findings.follow(&mut watch, beyond);
                     Rest::Watched(watch)
@@ -265,7 +274,7 @@ impl Scanner {
         self.tell(&data[..data.len().min(EVENT_LIMIT)]);
         self.told = true;
         self.data = Some(Vec::new());
-        let mut watch = watch();
+        let mut watch = Watch::new(is_place_of_usage);
         self.findings.follow(&mut watch, data);
         watch
     }

@@ -23,6 +23,11 @@ impl Usage {
     }
 }
 
+/// A usage stands under this key in an object under this key (empty at the top).
+pub(crate) fn is_place_of_usage(parent: &[u8], key: &[u8]) -> bool {
+    key == b"usage" && matches!(parent, b"" | b"response" | b"message")
+}
+
 /// The counts read so far. Anthropic's streams tell the prompt in `message_start` and the rest in `message_delta`: what
 /// comes later adds to what came before and replaces it field by field.
 #[derive(Debug, Clone, Copy, Default)]

@@ -186,13 +186,17 @@ impl Watch {
     }
 }
 
-/// The distance to the next quote or bracket, in steps of whole blocks: at most a block short of it. Arrays of numbers
-/// (embeddings) are long and hold neither.
+/// The distance to the next quote or bracket, or to the end. Arrays of numbers (embeddings) are long and hold neither.
 fn to_structure(bytes: &[u8]) -> usize {
     const BLOCK: usize = 32;
-    let plain = bytes.chunks_exact(BLOCK).take_while(|block| {
-        // All four brackets, and a few other bytes, equal 0x7F under this mask. No branch, so that it vectorises.
-        !block.iter().fold(false, |any, &byte| any | (byte | 0x26 == 0x7F) | (byte == b'"'))
-    });
-    plain.count() * BLOCK
+    // No branch inside of a block, so that it vectorises.
+    let plain = |block: &&[u8]| !block.iter().fold(false, |any, &byte| any | may_be_structure(byte));
+    let passed = bytes.chunks_exact(BLOCK).take_while(plain).count() * BLOCK;
+    let rest = &bytes[passed..];
+    passed + rest.iter().position(|&byte| may_be_structure(byte)).unwrap_or(rest.len())
+}
+
+/// True for quotes and all four brackets, which equal 0x7F under this mask, as few other bytes do.
+fn may_be_structure(byte: u8) -> bool {
+    (byte | 0x26 == 0x7F) | (byte == b'"')
 }

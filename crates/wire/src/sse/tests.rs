@@ -171,6 +171,16 @@ fn an_error_as_first_event_is_told_with_its_status_and_data() {
 }
 
 #[test]
+fn lines_of_an_error_keep_their_order() {
+    let stream = "data: {\"error\":\nerror: {\"code\":404}}\n\n";
+    for chunks in [1, 9, stream.len()] {
+        let scanner = scanned(stream.as_bytes().chunks(chunks));
+        let FirstEvent::Error(error) = scanner.first_event() else { panic!("{:?}", scanner.first_event()) };
+        assert_eq!((error.status, error.data.as_slice()), (404, b"{\"error\":\n{\"code\":404}}".as_slice()));
+    }
+}
+
+#[test]
 fn what_only_looks_like_an_error_is_data() {
     for data in [
         r#"{"error":null,"choices":[]}"#,
@@ -378,6 +388,22 @@ proptest! {
         prop_assert_eq!(scanner.done_seen(), events.iter().any(|data| data.starts_with("[DONE]")));
         prop_assert_eq!(scanner.first_token_seen(), events.iter().any(|data| data.trim_start().starts_with("{\"choices\"")));
         prop_assert_eq!(scanner.usage().is_some(), events.iter().any(|data| data.trim_start().starts_with("{\"usage\"")));
+    }
+
+    #[test]
+    fn chunking_changes_nothing_around_the_limit(
+        start in prop_oneof![Just("data: "), Just("data:"), Just("error: "), Just("\u{feff}data:"), Just("data: a\ndata: "), Just(": ")],
+        length in EVENT_LIMIT - 12..EVENT_LIMIT + 12,
+        end in prop_oneof![Just("\n\n"), Just("\r\n\r\n"), Just("\ndata: {}\n\n"), Just("\nevent: error\n\n"), Just("")],
+        cut in 1usize..20,
+    ) {
+        let json = "{\"error\":{\"code\":404},\"usage\":{\"prompt_tokens\":7},\"x\":\"";
+        let data = format!("{json}{}\"}}", "x".repeat(length - json.len() - 2));
+        let stream = format!("{start}{data}{end}data: [DONE]\n\n");
+        let expected = whole(&stream);
+        let (head, tail) = stream.as_bytes().split_at((EVENT_LIMIT + cut - 10).min(stream.len()));
+        prop_assert_eq!(&told(&scanned([head, tail])), &expected);
+        prop_assert_eq!(&told(&scanned(stream.as_bytes().chunks(10_007))), &expected);
     }
 
     #[test]

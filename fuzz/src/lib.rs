@@ -1,0 +1,99 @@
+//! What must hold for any bytes from outside. The fuzz targets look for bytes for which it does not; the tests replay
+//! those that were once found, and a few by hand, from `corpus`.
+
+use isotherm_wire::api::Api;
+use isotherm_wire::request::{Prefix, describe};
+use isotherm_wire::response;
+use isotherm_wire::sse::{FirstEvent, Scanner};
+use isotherm_wire::usage::Usage;
+use serde_json::Value;
+
+/// A request body: no panic, prefixes are exact at every length, and what `serde_json` reads is read the same.
+pub fn check_describe(body: &[u8]) {
+    let document = serde_json::from_slice::<Value>(body).ok();
+    for api in Api::ALL {
+        let mut text = String::new();
+        let mut whole = |piece: &str| {
+            text.push_str(piece);
+            true
+        };
+        let Ok(described) = describe(body, api, &mut whole) else {
+            assert!(!document.as_ref().is_some_and(Value::is_object), "an object was refused");
+            continue;
+        };
+        if let Some(document) = document.as_ref().filter(|document| document.is_object()) {
+            assert_eq!(described.model.as_deref(), document["model"].as_str());
+            assert_eq!(described.stream, document["stream"] == true);
+            assert_eq!(described.include_usage, document["stream_options"]["include_usage"] == true);
+        }
+        for limit in [0, 1, 2, 3, 17, 4096, 5000] {
+            let mut bytes = Vec::new();
+            let mut forward = |piece: &[u8]| bytes.extend_from_slice(piece);
+            let mut prefix = Prefix::new(limit, &mut forward);
+            let again = describe(body, api, &mut prefix);
+            assert_eq!(again.as_ref(), Ok(&described));
+            assert_eq!(prefix.continued(), text.chars().nth(limit).is_some());
+            let expected: String = text.chars().take(limit).collect();
+            assert_eq!(bytes, expected.as_bytes());
+        }
+    }
+}
+
+/// An event stream: no panic, and what is told does not depend on the chunking.
+pub fn check_event_stream(stream: &[u8]) {
+    let whole = told(&[stream]);
+    assert_eq!(told(&stream.chunks(1).collect::<Vec<_>>()), whole);
+    assert_eq!(told(&stream.chunks(7).collect::<Vec<_>>()), whole);
+    let (head, tail) = stream.split_at(stream.len() / 2);
+    assert_eq!(told(&[head, tail]), whole);
+}
+
+fn told(chunks: &[&[u8]]) -> String {
+    let mut scanner = Scanner::new();
+    let mut told = String::new();
+    for chunk in chunks {
+        scanner.scan(chunk);
+    }
+    for ended in [false, true] {
+        if ended {
+            scanner.end();
+        }
+        if let FirstEvent::Error(error) = scanner.first_event() {
+            assert!((400..600).contains(&error.status));
+        }
+        told += &format!(
+            "{:?} {} {} {} {:?} {:?}\n",
+            scanner.first_event(),
+            scanner.first_token_seen(),
+            scanner.done_seen(),
+            scanner.between_events(),
+            scanner.usage(),
+            scanner.response_id(),
+        );
+    }
+    told
+}
+
+/// A response body: no panic, what is told does not depend on the pieces, and what is JSON is read as when it is whole.
+pub fn check_response(body: &[u8]) {
+    let scanned = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+        let mut scanner = response::Scanner::new();
+        pieces.for_each(|piece| scanner.scan(piece));
+        (scanner.usage(), scanner.id().map(str::to_owned))
+    };
+    let whole = scanned(&mut std::iter::once(body));
+    assert_eq!(scanned(&mut body.chunks(1)), whole);
+    assert_eq!(scanned(&mut body.chunks(7)), whole);
+    if let Ok(document @ Value::Object(_)) = serde_json::from_slice::<Value>(body)
+        && is_plain(body)
+    {
+        assert_eq!(whole.0, Usage::from_json(body));
+        assert_eq!(whole.1.as_deref(), document["id"].as_str());
+    }
+}
+
+/// Has no escaped or repeated keys and nothing long, all of which a watched body is not read for.
+fn is_plain(body: &[u8]) -> bool {
+    let count = |word: &[u8]| body.windows(word.len()).filter(|window| *window == word).count();
+    body.len() < 8_000 && !body.contains(&b'\\') && [&b"\"id\""[..], b"\"usage\""].iter().all(|key| count(key) < 2)
+}
