@@ -37,7 +37,7 @@ async fn an_added_instance_takes_its_share_and_nothing_else_moves() {
 async fn a_drained_instance_finishes_its_streams_and_comes_back() {
     let engines = Engines::start(2, &["--speed", "10"]);
     let router = serve(&engines, &[]);
-    let (client, document) = (Client::new(router.url()), document(1, 500));
+    let (client, document) = (Client::new(router.url()), document(1, 1_200));
     let stream = client.open("/v1/chat/completions", &streamed_chat(&document, "Tell all!", 400)).await;
     let stream = stream.expect("a stream");
     let home = stream.headers["x-isotherm-instance"].to_str().expect("an id").to_owned();
@@ -58,7 +58,7 @@ async fn a_drained_instance_finishes_its_streams_and_comes_back() {
 async fn a_removed_instance_finishes_its_streams() {
     let engines = Engines::start(2, &["--speed", "10"]);
     let router = serve(&engines, &[]);
-    let (client, document) = (Client::new(router.url()), document(1, 500));
+    let (client, document) = (Client::new(router.url()), document(1, 1_200));
     let stream = client.open("/v1/chat/completions", &streamed_chat(&document, "Tell all!", 400)).await;
     let stream = stream.expect("a stream");
     let home = stream.headers["x-isotherm-instance"].to_str().expect("an id").to_owned();

@@ -81,7 +81,8 @@ async fn at_saturation_the_order_stays_and_load_is_bounded() {
         assert_eq!(Some(place), first_within, "request {count}: {in_flight:?} in flight, bound {bound}");
         in_flight[place] += 1;
     }
-    assert!(in_flight.iter().all(|requests| (4..=9).contains(requests)), "{in_flight:?}");
+    let highest = in_flight.iter().max();
+    assert!(highest <= Some(&9), "one more than 1.25 times the mean at most: {in_flight:?}");
 }
 
 /// Streams with one beginning, opened one after another and all kept open.

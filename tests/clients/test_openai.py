@@ -131,7 +131,7 @@ def test_images_in_content_parts(client, model):
     assert completion.choices[0].message.content
 
 
-@pytest.mark.parametrize("text", ["请把这份合同翻译成英文。" * 300, "🙂👩‍👩‍👧‍👦🏳️‍🌈" * 500, "Ω≈ç√∫ – „ä“ \u0000\u2028" * 300])
+@pytest.mark.parametrize("text", ["请把这份合同翻译成英文。" * 400, "🙂👩‍👩‍👧‍👦🏳️‍🌈" * 500, "Ω≈ç√∫ – „ä“ \u0000\u2028" * 300])
 def test_unicode_is_routed_by_its_characters(client, model, text):
     homes = set()
     for question in ("一", "🙂", "é"):
@@ -142,8 +142,8 @@ def test_unicode_is_routed_by_its_characters(client, model, text):
 
 
 def test_a_prompt_of_one_megabyte(client, model):
-    # Rules between lines are cheap in tokens: the text fits the context of 131,072.
-    text = ("-" * 64 + "\n") * 16_384
+    # A table with wide columns: white space is cheap in tokens, so that it fits the context of 131,072.
+    text = (" " * 60 + "cell") * 16_384
     completion = client.chat.completions.create(model=model, **ask(text + "What does it say?"))
     assert len(text) > 1_000_000 and completion.choices[0].message.content
 
@@ -198,10 +198,10 @@ def test_responses_continue_where_they_are_stored(client, model):
 
 
 def test_responses_stream(client, model):
-    with client.responses.stream(model=model, input="Tell me something.", max_output_tokens=24) as stream:
+    with client.responses.stream(model=model, input="Tell me something.", max_output_tokens=4_096) as stream:
         kinds = [event.type for event in stream]
         final = stream.get_final_response()
-    assert kinds[0] == "response.created" and kinds[-1] in ("response.completed", "response.incomplete")
+    assert kinds[0] == "response.created" and kinds[-1] == "response.completed"
     assert "response.output_text.delta" in kinds and final.output_text
 
 
@@ -222,7 +222,7 @@ def test_broken_json_is_refused_in_words(router):
 def test_a_body_beyond_the_limit_is_a_typed_error(client, model):
     with pytest.raises(openai.APIStatusError) as error:
         client.chat.completions.create(model=model, **ask("a" * (33 * 1024 * 1024)))
-    assert error.value.status_code == 413 and "MiB" in error.value.message
+    assert error.value.status_code == 413 and "larger" in error.value.message
 
 
 def test_a_stream_that_is_left_frees_its_engine(router, client, model):
