@@ -1,6 +1,7 @@
 //! Makes the fleet what a configuration describes, at the start and at every reload.
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests;
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Changes of the fleet while it serves, as the admin API makes them.
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests;
 
 use std::num::NonZeroU32;

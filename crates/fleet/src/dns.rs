@@ -1,6 +1,9 @@
 //! Instances behind a DNS name: resolved again and again, and compared with those that are there.
 
 mod system;
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests;
 
 use std::net::SocketAddr;
 use std::pin::Pin;

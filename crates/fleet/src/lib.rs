@@ -17,7 +17,8 @@ mod reconcile;
 mod status;
 mod stored_responses;
 mod tasks;
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod testing;
 mod topology;
 mod variant;

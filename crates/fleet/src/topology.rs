@@ -1,6 +1,7 @@
 //! The immutable snapshot of what is served: endpoints, their variants, and which models they list.
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests;
 
 use std::collections::{HashMap, HashSet};

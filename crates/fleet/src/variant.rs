@@ -1,10 +1,12 @@
 //! A production variant that all threads share: one short lock around the routing state, and the queue before it.
 
-#[cfg(all(test, feature = "shuttle"))]
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
 mod interleavings;
 mod queue;
 mod slot;
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests;
 mod waiting;
 

@@ -3,7 +3,8 @@
 mod get;
 mod models;
 mod probe;
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests;
 
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -1,13 +1,18 @@
 //! Resolves names as the operating system is configured to: name servers and search list of `/etc/resolv.conf`, and
 //! `/etc/hosts`.
 
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests;
+
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use hickory_resolver::TokioResolver;
 use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::rdata::SRV;
 use hickory_resolver::proto::rr::{RData, Record, RecordType};
+use hickory_resolver::{ResolverBuilder, TokioResolver};
 use isotherm_config::{DnsName, Records};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
@@ -39,12 +44,15 @@ impl SystemResolver {
         if let Some(resolver) = &*built {
             return Ok(resolver.clone());
         }
-        let mut builder = TokioResolver::builder_tokio()?;
-        builder.options_mut().cache_size = 0;
-        let resolver = builder.build()?;
+        let resolver = uncached(TokioResolver::builder_tokio()?)?;
         *built = Some(resolver.clone());
         Ok(resolver)
     }
+}
+
+fn uncached(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Result<TokioResolver, NetError> {
+    builder.options_mut().cache_size = 0;
+    builder.build()
 }
 
 impl From<NetError> for ResolveError {
@@ -81,9 +89,11 @@ async fn services(resolver: &TokioResolver, name: &str) -> Result<Answer, NetErr
     let mut answer = Answer { addresses: Vec::new(), time_to_live: found.time_to_live };
     while let Some(joined) = lookups.join_next().await {
         let Ok((target, port)) = joined else { return Err(NetError::Message("a lookup was cancelled")) };
-        // A target without an address is an instance that is being replaced.
         let target = target?;
-        answer.time_to_live = answer.time_to_live.min(target.time_to_live);
+        // A target without an address is an instance that is being replaced.
+        if !target.values.is_empty() {
+            answer.time_to_live = answer.time_to_live.min(target.time_to_live);
+        }
         answer.addresses.extend(target.values.into_iter().map(|ip| SocketAddr::new(ip, port)));
     }
     Ok(answer)

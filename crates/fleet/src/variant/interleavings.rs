@@ -83,7 +83,7 @@ fn client(variant: &Arc<Variant>, holders: &Holders, number: u64) {
         let placed = match variant.choose(&request, variant.clock().now(), &mut rng) {
             Err(Refusal::Full) => {
                 let Ok(waiting) = variant.wait(&request, &mut rng, 4) else { continue };
-                if (number + round) % 3 == 0 {
+                if (number + round).is_multiple_of(3) {
                     // Looks once, and leaves; the slot may have been handed over in between.
                     let polled = pin!(waiting).as_mut().poll(&mut Context::from_waker(Waker::noop()));
                     thread::yield_now();
