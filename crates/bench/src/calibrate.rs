@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isotherm_report::Failure;
-use isotherm_workload::{CHARACTERS_PER_TOKEN, Piece, PieceId, PlannedRequest, TextWriter};
+use isotherm_workload::{CHARACTERS_PER_TOKEN, Piece, PieceId, PlannedRequest, SessionId, TenantId, TextWriter};
 
 use crate::clock::Clock;
 use crate::connection::Connection;
@@ -36,8 +36,14 @@ async fn count_tokens(target: &Target, text_seed: u64, options: &Options) -> Res
     let mut connection = Connection::new(Arc::new(target.clone()), options.connect_timeout);
     let mut counted = [None; 2];
     for ((counted, tokens), id) in counted.iter_mut().zip(PROBES).zip(0..) {
-        let prompt = vec![Piece { id: PieceId(id), tokens }];
-        let planned = PlannedRequest { think: Duration::ZERO, prompt, output_tokens: 1 };
+        let planned = PlannedRequest {
+            session: SessionId(id),
+            tenant: TenantId::default(),
+            think: Duration::ZERO,
+            prompt: vec![Piece::new(PieceId(id), tokens)],
+            output: PieceId(!id),
+            output_tokens: 1,
+        };
         let request = http_request(target, chat::body(&planned, &writer, target.model(), options));
         let exchange = Exchange::perform(&mut connection, request, &clock, options.request_timeout).await;
         if let Some(Failure { kind, detail }) = exchange.failure {

@@ -40,7 +40,8 @@ impl Counter {
         }
     }
 
-    /// Takes note of the next request. It always warms the caches, and enters the prediction when it is `measured`.
+    /// Takes note of the next request. It always warms the caches, also with its answer, and enters the prediction when
+    /// it is `measured`.
     pub fn count(&mut self, request: &PlannedRequest, measured: bool) {
         self.requests += u64::from(measured);
         let mut beginning = 0;
@@ -55,6 +56,7 @@ impl Counter {
             }
             *before += 1;
         }
+        *self.uses.entry(extend(beginning, request.output)).or_default() += 1;
     }
 
     /// What the measured requests should hit; `None` before the first one.
@@ -111,15 +113,22 @@ mod tests {
 
     use super::{Counter, Prediction};
     use crate::seed::{Purpose, stream};
-    use crate::{Documents, NoSharing, Piece, PieceId, Plan, PlannedRequest};
+    use crate::{Documents, NoSharing, Piece, PieceId, Plan, PlannedRequest, SessionId, TenantId};
+
+    fn piece(id: u64, tokens: u32) -> Piece {
+        Piece::new(PieceId(id), tokens)
+    }
+
+    /// A request whose answer nobody ever sends back.
+    fn request(prompt: Vec<Piece>) -> PlannedRequest {
+        let (session, tenant, output) = (SessionId(0), TenantId(0), PieceId(u64::MAX));
+        PlannedRequest { session, tenant, think: Duration::ZERO, prompt, output, output_tokens: 1 }
+    }
 
     fn uses_of_one_document(uses: u32, instances: u32) -> Prediction {
         let mut counter = Counter::new(instances);
         for question in 0..uses {
-            let document = Piece { id: PieceId(1), tokens: 900 };
-            let question = Piece { id: PieceId(100 + u64::from(question)), tokens: 100 };
-            let request = PlannedRequest { think: Duration::ZERO, prompt: vec![document, question], output_tokens: 1 };
-            counter.count(&request, true);
+            counter.count(&request(vec![piece(1, 900), piece(100 + u64::from(question), 100)]), true);
         }
         counter.prediction().unwrap()
     }
@@ -150,8 +159,7 @@ mod tests {
 
     #[test]
     fn a_piece_counts_only_after_the_same_beginning() {
-        let piece = |id| Piece { id: PieceId(id), tokens: 10 };
-        let request = |prompt| PlannedRequest { think: Duration::ZERO, prompt, output_tokens: 1 };
+        let piece = |id| piece(id, 10);
         let mut counter = Counter::new(2);
         counter.count(&request(vec![piece(1), piece(2)]), false);
         counter.count(&request(vec![piece(3), piece(2)]), true);

@@ -6,10 +6,12 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use crate::pacing::{PieceMaker, first_appearance, think, users_for};
-use crate::plan::{check_count, check_range};
+use crate::generator::{Session, Sessions};
+use crate::invalid::{check_count, check_range};
+use crate::pacing::{first_appearance, think, users_for};
+use crate::pieces::PieceMaker;
 use crate::seed::{Purpose, stream};
-use crate::{InvalidWorkload, Piece, PlannedRequest, UserRequests, Workload};
+use crate::{InvalidWorkload, Piece, PlannedRequest, SessionId, TenantId, UserRequests};
 
 /// Sessions over documents, the shape of AWS's long-context measurement.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +44,26 @@ impl Documents {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), InvalidWorkload> {
+    /// A question about a document.
+    pub(crate) fn question(&self, rng: &mut Pcg64, pieces: &mut PieceMaker, document: Piece) -> PlannedRequest {
+        let question = pieces.piece(rng.random_range(self.question_tokens.clone()));
+        PlannedRequest {
+            session: SessionId(document.id.0),
+            tenant: TenantId::default(),
+            think: Duration::ZERO,
+            prompt: vec![document, question],
+            output: pieces.id(),
+            output_tokens: rng.random_range(self.output_tokens.clone()),
+        }
+    }
+}
+
+impl Sessions for Documents {
+    fn name(&self) -> &'static str {
+        "documents"
+    }
+
+    fn check(&self) -> Result<(), InvalidWorkload> {
         check_count("the number of users", self.users)?;
         check_count("the length of a document", self.document_tokens)?;
         check_range("the number of questions", &self.questions)?;
@@ -50,19 +71,33 @@ impl Documents {
         check_range("the length of an answer", &self.output_tokens)
     }
 
-    pub(crate) fn user(&self, seed: u64, user: u32) -> UserRequests {
+    fn users(&self) -> u32 {
+        self.users
+    }
+
+    fn think(&self) -> Duration {
+        self.think
+    }
+
+    fn session(&self, seed: u64, number: u64) -> Session {
+        let mut rng = stream(seed, Purpose::Session, number);
+        let mut pieces = PieceMaker::for_session(SessionId(number));
+        let document = pieces.piece(self.document_tokens);
+        let questions = rng.random_range(self.questions.clone());
+        let workload = self.clone();
+        Box::new((0..questions).map(move |place| {
+            let pause = if place == 0 { Duration::ZERO } else { think(&mut rng, workload.think) };
+            PlannedRequest { think: pause, ..workload.question(&mut rng, &mut pieces, document) }
+        }))
+    }
+
+    fn user(&self, seed: u64, user: u32) -> UserRequests {
         let mut rng = stream(seed, Purpose::User, u64::from(user));
         let mut pieces = PieceMaker::for_user(user);
         let document = pieces.piece(self.document_tokens);
         let questions_left = first_document_questions(&mut rng, &self.questions);
         let workload = self.clone();
         Box::new(Reader { workload, rng, pieces, document, questions_left, started: false })
-    }
-}
-
-impl From<Documents> for Workload {
-    fn from(documents: Documents) -> Workload {
-        Workload::Documents(documents)
     }
 }
 
@@ -88,9 +123,8 @@ impl Iterator for Reader {
             self.questions_left = self.rng.random_range(self.workload.questions.clone());
         }
         self.questions_left -= 1;
-        let question = self.pieces.piece(self.rng.random_range(self.workload.question_tokens.clone()));
-        let output_tokens = self.rng.random_range(self.workload.output_tokens.clone());
-        Some(PlannedRequest { think, prompt: vec![self.document, question], output_tokens })
+        let question = self.workload.question(&mut self.rng, &mut self.pieces, self.document);
+        Some(PlannedRequest { think, ..question })
     }
 }
 

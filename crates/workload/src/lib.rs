@@ -4,18 +4,29 @@
 //! that a simulator can run it on block chains alone; [`TextWriter`] makes the text for those who need it. The same
 //! seed gives the same plan and the same text on every machine.
 
+mod arrivals;
 mod counting;
 mod documents;
+mod generator;
+mod invalid;
 mod no_sharing;
 mod pacing;
+mod pieces;
 mod plan;
+mod request;
 mod seed;
 mod text;
+mod trace;
 mod words;
 
+pub use arrivals::{Arrival, Arrivals, OpenLoop};
 pub use counting::{Counter, HitRate, Prediction};
 pub use documents::Documents;
+pub use generator::Session;
+pub use invalid::InvalidWorkload;
 pub use no_sharing::NoSharing;
 pub use pacing::users_for;
-pub use plan::{InvalidWorkload, Piece, PieceId, Plan, PlannedRequest, UserRequests, Workload};
+pub use plan::{Load, Plan, UserRequests, Workload};
+pub use request::{Beginning, Cut, Piece, PieceId, PlannedRequest, SessionId, TenantId};
 pub use text::{CHARACTERS_PER_TOKEN, TextWriter};
+pub use trace::{TraceError, TraceSource};

@@ -6,10 +6,12 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use crate::pacing::{PieceMaker, first_appearance, think, users_for};
-use crate::plan::{check_count, check_range};
+use crate::generator::{Session, Sessions};
+use crate::invalid::{check_count, check_range};
+use crate::pacing::{first_appearance, think, users_for};
+use crate::pieces::PieceMaker;
 use crate::seed::{Purpose, stream};
-use crate::{InvalidWorkload, PlannedRequest, UserRequests, Workload};
+use crate::{InvalidWorkload, PlannedRequest, SessionId, TenantId, UserRequests};
 
 /// Every prompt is new.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,21 +38,46 @@ impl NoSharing {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), InvalidWorkload> {
+    fn request(&self, rng: &mut Pcg64, pieces: &mut PieceMaker) -> PlannedRequest {
+        let prompt = pieces.piece(rng.random_range(self.prompt_tokens.clone()));
+        PlannedRequest {
+            session: SessionId(prompt.id.0),
+            tenant: TenantId::default(),
+            think: Duration::ZERO,
+            prompt: vec![prompt],
+            output: pieces.id(),
+            output_tokens: rng.random_range(self.output_tokens.clone()),
+        }
+    }
+}
+
+impl Sessions for NoSharing {
+    fn name(&self) -> &'static str {
+        "no-sharing"
+    }
+
+    fn check(&self) -> Result<(), InvalidWorkload> {
         check_count("the number of users", self.users)?;
         check_range("the length of a prompt", &self.prompt_tokens)?;
         check_range("the length of an answer", &self.output_tokens)
     }
 
-    pub(crate) fn user(&self, seed: u64, user: u32) -> UserRequests {
+    fn users(&self) -> u32 {
+        self.users
+    }
+
+    fn think(&self) -> Duration {
+        self.think
+    }
+
+    fn session(&self, seed: u64, number: u64) -> Session {
+        let mut pieces = PieceMaker::for_session(SessionId(number));
+        Box::new(std::iter::once(self.request(&mut stream(seed, Purpose::Session, number), &mut pieces)))
+    }
+
+    fn user(&self, seed: u64, user: u32) -> UserRequests {
         let rng = stream(seed, Purpose::User, u64::from(user));
         Box::new(Stranger { workload: self.clone(), rng, pieces: PieceMaker::for_user(user), started: false })
-    }
-}
-
-impl From<NoSharing> for Workload {
-    fn from(no_sharing: NoSharing) -> Workload {
-        Workload::NoSharing(no_sharing)
     }
 }
 
@@ -69,9 +96,7 @@ impl Iterator for Stranger {
         let pause = if self.started { think } else { first_appearance };
         let think = pause(&mut self.rng, self.workload.think);
         self.started = true;
-        let prompt = self.pieces.piece(self.rng.random_range(self.workload.prompt_tokens.clone()));
-        let output_tokens = self.rng.random_range(self.workload.output_tokens.clone());
-        Some(PlannedRequest { think, prompt: vec![prompt], output_tokens })
+        Some(PlannedRequest { think, ..self.workload.request(&mut self.rng, &mut self.pieces) })
     }
 }
 

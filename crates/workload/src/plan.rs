@@ -1,37 +1,62 @@
-//! The plan of a run: for every user an endless sequence of requests, each a function of seed, user and position.
+//! The plan of a run: who sends what and when, each request a function of workload, arrivals and seed.
 
-use std::time::Duration;
+use crate::arrivals::{Timing, speed_up};
+use crate::generator::{Generator, Session};
+use crate::{Arrivals, Documents, InvalidWorkload, NoSharing, OpenLoop, PlannedRequest};
 
-use crate::{Documents, NoSharing};
-
-/// What all users will send, without any text.
+/// What all clients will send, without any text.
 ///
-/// The sequences are endless: whoever runs the plan decides how many requests it takes, and no user runs dry while
-/// others still have something to ask.
+/// In closed loop there are users, each with an endless sequence of requests: whoever runs the plan decides how many
+/// it takes, and no user runs dry while others still have something to ask. In open loop there are sessions that
+/// arrive; the synthetic ones never end, a recorded trace does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     workload: Workload,
+    timing: Timing,
     seed: u64,
 }
 
 impl Plan {
+    /// A plan with the arrivals that suit the workload: its users, or the times of a recording.
+    ///
     /// # Errors
     /// When the workload could not produce a request: no users, an empty range, a length of zero.
     pub fn new(workload: impl Into<Workload>, seed: u64) -> Result<Plan, InvalidWorkload> {
         let workload = workload.into();
-        match &workload {
-            Workload::Documents(documents) => documents.check()?,
-            Workload::NoSharing(no_sharing) => no_sharing.check()?,
-        }
-        Ok(Plan { workload, seed })
+        let arrivals =
+            if workload.generator().has_users() { Arrivals::Users } else { Arrivals::Recorded { rate: 1.0 } };
+        Plan::with_arrivals(workload, arrivals, seed)
     }
 
-    /// The scenario's name, as reports show it.
-    pub fn name(&self) -> &'static str {
-        match self.workload {
-            Workload::Documents(_) => "documents",
-            Workload::NoSharing(_) => "no-sharing",
+    /// A plan with other arrivals.
+    ///
+    /// # Errors
+    /// When the workload could not produce a request, or cannot arrive so.
+    pub fn with_arrivals(
+        workload: impl Into<Workload>,
+        arrivals: Arrivals,
+        seed: u64,
+    ) -> Result<Plan, InvalidWorkload> {
+        let workload = workload.into();
+        let (generator, timing) = (workload.generator(), arrivals.timing()?);
+        generator.check()?;
+        let name = generator.name();
+        match timing {
+            Timing::Users if !generator.has_users() => return Err(InvalidWorkload::NoUsers { workload: name }),
+            Timing::Recorded { .. } if generator.recorded(seed).is_none() => {
+                return Err(InvalidWorkload::NoTimes { workload: name });
+            }
+            Timing::Random(_) if generator.sessions(seed).is_none() => {
+                return Err(InvalidWorkload::OnlyOwnTimes { workload: name });
+            }
+            _ => {}
         }
+        Ok(Plan { workload, timing, seed })
+    }
+
+    /// The workload's name, as reports show it.
+    pub fn name(&self) -> &'static str {
+        self.workload.generator().name()
     }
 
     pub fn seed(&self) -> u64 {
@@ -42,27 +67,40 @@ impl Plan {
         &self.workload
     }
 
-    /// How many users there are; they are numbered from 0.
-    pub fn users(&self) -> u32 {
-        match &self.workload {
-            Workload::Documents(documents) => documents.users,
-            Workload::NoSharing(no_sharing) => no_sharing.users,
+    /// What the clients do.
+    pub fn load(&self) -> Load {
+        match self.open_loop() {
+            Some(arrivals) => Load::Open(arrivals),
+            None => Load::Closed((0..self.users()).map(|user| self.user(user)).collect()),
         }
+    }
+
+    /// How many users there are; they are numbered from 0. None in open loop.
+    pub fn users(&self) -> u32 {
+        if self.timing == Timing::Users { self.workload.generator().users() } else { 0 }
     }
 
     /// What one user sends, one after the other, each `think` after the answer before.
     pub fn user(&self, user: u32) -> UserRequests {
-        match &self.workload {
-            Workload::Documents(documents) => documents.user(self.seed, user),
-            Workload::NoSharing(no_sharing) => no_sharing.user(self.seed, user),
+        self.workload.generator().user(self.seed, user)
+    }
+
+    /// The sessions that arrive, in the order of their times; `None` in closed loop.
+    pub fn open_loop(&self) -> Option<OpenLoop> {
+        let generator = self.workload.generator();
+        match &self.timing {
+            Timing::Users => None,
+            Timing::Recorded { rate } => Some(speed_up(generator.recorded(self.seed)?, *rate)),
+            Timing::Random(gaps) => Some(gaps.arrivals(self.seed, generator.sessions(self.seed)?)),
         }
     }
 
-    /// The first `count` requests if the users take turns: what a run will send, up to the order.
+    /// The first `count` requests if the users take turns: what a run in closed loop will send, up to the order. Fewer
+    /// only where there are no users.
     pub fn in_turn(&self, count: usize) -> Vec<PlannedRequest> {
         let mut users: Vec<UserRequests> = (0..self.users()).map(|user| self.user(user)).collect();
         let mut requests = Vec::with_capacity(count);
-        while requests.len() < count {
+        while requests.len() < count && !users.is_empty() {
             let left = count - requests.len();
             requests.extend(users.iter_mut().take(left).filter_map(Iterator::next));
         }
@@ -70,66 +108,54 @@ impl Plan {
     }
 }
 
-/// The kinds of synthetic workloads.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Workload {
-    Documents(Documents),
-    NoSharing(NoSharing),
+/// What the clients of a plan do.
+pub enum Load {
+    /// One endless sequence for each user.
+    Closed(Vec<UserRequests>),
+    /// Sessions that arrive.
+    Open(OpenLoop),
+}
+
+impl std::fmt::Debug for Load {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Load::Closed(users) => write!(formatter, "Closed({} users)", users.len()),
+            Load::Open(_) => formatter.write_str("Open"),
+        }
+    }
 }
 
 /// One user's requests, in order; endless.
-pub type UserRequests = Box<dyn Iterator<Item = PlannedRequest> + Send>;
+pub type UserRequests = Session;
 
-/// One request before it has text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedRequest {
-    /// How long the user waits before sending it: after the answer before, or for the first after the run's start.
-    pub think: Duration,
-    /// What the prompt is made of, in order; never empty.
-    pub prompt: Vec<Piece>,
-    /// How many tokens the answer has.
-    pub output_tokens: u32,
+/// Implements what every kind of workload needs to be one.
+macro_rules! workloads {
+    ($($(#[$doc:meta])* $kind:ident),* $(,)?) => {
+        /// The kinds of workloads.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Workload {
+            $($(#[$doc])* $kind($kind),)*
+        }
+
+        impl Workload {
+            fn generator(&self) -> &dyn Generator {
+                match self {
+                    $(Workload::$kind(workload) => workload,)*
+                }
+            }
+        }
+
+        $(impl From<$kind> for Workload {
+            fn from(workload: $kind) -> Workload {
+                Workload::$kind(workload)
+            }
+        })*
+    };
 }
 
-impl PlannedRequest {
-    /// The prompt's length.
-    pub fn prompt_tokens(&self) -> u64 {
-        self.prompt.iter().map(|piece| u64::from(piece.tokens)).sum()
-    }
-}
-
-/// A part of a prompt. Two prompts share exactly the pieces with which both begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// Equal ids are equal text; different ids differ from the first characters on.
-    pub id: PieceId,
-    /// Its length; at least 1.
-    pub tokens: u32,
-}
-
-/// Tells the pieces of a plan apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PieceId(pub u64);
-
-/// Why a workload cannot be planned.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidWorkload {
-    #[error("{what} is 0; it must be at least 1")]
-    Zero { what: &'static str },
-    #[error("{what} goes from {low} to {high}; the first must not be above the second")]
-    EmptyRange { what: &'static str, low: u32, high: u32 },
-}
-
-/// Refuses a range that is empty or holds a zero.
-pub(crate) fn check_range(what: &'static str, range: &std::ops::RangeInclusive<u32>) -> Result<(), InvalidWorkload> {
-    let (low, high) = (*range.start(), *range.end());
-    if low > high {
-        return Err(InvalidWorkload::EmptyRange { what, low, high });
-    }
-    check_count(what, low)
-}
-
-/// Refuses a zero.
-pub(crate) fn check_count(what: &'static str, count: u32) -> Result<(), InvalidWorkload> {
-    if count == 0 { Err(InvalidWorkload::Zero { what }) } else { Ok(()) }
+workloads! {
+    /// Long documents, each asked a few questions by one user.
+    Documents,
+    /// Prompts that share nothing.
+    NoSharing,
 }

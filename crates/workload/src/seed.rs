@@ -1,13 +1,16 @@
-//! Independent random streams out of one seed: one for each user and one for each piece of text.
+//! Independent random streams out of one seed: for each user, session and piece of text.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-/// What a stream is for, so that a user and a piece with equal numbers do not draw the same numbers.
+/// What a stream is for, so that a user and a session with equal numbers do not draw the same numbers.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
     User = 1,
     Text = 2,
+    Session = 3,
+    Arrivals = 4,
+    Document = 5,
 }
 
 /// The generator of one stream. PCG is value-stable: a seed means the same numbers on every machine and release.

@@ -34,8 +34,8 @@ impl TextWriter {
 
     /// The whole prompt: its pieces as paragraphs. ASCII, so that characters are bytes.
     pub fn prompt(&self, pieces: &[Piece]) -> String {
-        let tokens: u64 = pieces.iter().map(|piece| u64::from(piece.tokens)).sum();
-        let mut text = String::with_capacity((tokens as f64 * self.characters_per_token) as usize + 2 * pieces.len());
+        let length: usize = pieces.iter().map(|piece| self.length(*piece) + 2).sum();
+        let mut text = String::with_capacity(length);
         for piece in pieces {
             if !text.is_empty() {
                 text.push_str("\n\n");
@@ -47,14 +47,19 @@ impl TextWriter {
 
     /// Appends one piece: a word that no other piece has, then sentences, cut at the piece's length.
     fn write(&self, piece: Piece, text: &mut String) {
-        let length = (f64::from(piece.tokens) * self.characters_per_token).round() as usize;
-        let end = text.len() + length.max(1);
+        let end = text.len() + self.length(piece);
         push_unique_word(mix(mix(self.seed) ^ piece.id.0), text);
         let mut rng = stream(self.seed, Purpose::Text, piece.id.0);
         while text.len() < end {
             push_sentence(&mut rng, text);
         }
         text.truncate(end);
+    }
+
+    /// A piece's length in characters, so that it has as many tokens as planned.
+    fn length(&self, piece: Piece) -> usize {
+        let longer = self.characters_per_token / CHARACTERS_PER_TOKEN;
+        ((f64::from(piece.characters) * longer).round() as usize).max(1)
     }
 }
 
@@ -107,7 +112,7 @@ mod tests {
     use crate::{Piece, PieceId};
 
     fn piece(id: u64, tokens: u32) -> Piece {
-        Piece { id: PieceId(id), tokens }
+        Piece::new(PieceId(id), tokens)
     }
 
     #[test]
