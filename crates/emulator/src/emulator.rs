@@ -17,6 +17,7 @@ use crate::generation::{Batch, Generation};
 use crate::lag::LagRecorder;
 use crate::meters::Meters;
 use crate::observed::ObservedRequests;
+use crate::port::Port;
 use crate::response_store::ResponseStore;
 use crate::tasks::Tasks;
 use crate::tools::ToolChoice;
@@ -25,6 +26,7 @@ use crate::tools::ToolChoice;
 #[derive(Debug)]
 pub(crate) struct Emulator {
     config: EmulatorConfig,
+    port: Port,
     driver: RefCell<Driver>,
     faults: RefCell<ActiveFaults>,
     faults_changed: Notify,
@@ -52,11 +54,15 @@ pub(crate) struct Order<'a> {
 }
 
 impl Emulator {
-    pub(crate) fn new(config: EmulatorConfig, lag: Arc<LagRecorder>, identity: u64) -> Self {
+    pub(crate) fn new(config: EmulatorConfig, port: Port, lag: Arc<LagRecorder>, identity: u64) -> Self {
         let now = Instant::now();
         let mut driver = Driver::new(config.profile.clone(), config.speed, now, Arc::clone(&lag));
         driver.slow_down(now, config.faults.slow_factor.get());
+        if config.faults.refuse_connections {
+            port.close();
+        }
         Self {
+            port,
             driver: RefCell::new(driver),
             faults: RefCell::new(ActiveFaults::new(config.faults.clone(), now)),
             faults_changed: Notify::new(),
@@ -73,6 +79,10 @@ impl Emulator {
 
     pub(crate) fn config(&self) -> &EmulatorConfig {
         &self.config
+    }
+
+    pub(crate) fn port(&self) -> &Port {
+        &self.port
     }
 
     pub(crate) fn driver(&self) -> &RefCell<Driver> {
@@ -147,9 +157,14 @@ impl Emulator {
         }
     }
 
-    /// Replaces all faults.
+    /// Replaces all faults, at once. A port that cannot be opened again now is opened by its listener when it can.
     pub(crate) fn set_faults(&self, faults: Faults) {
         let now = Instant::now();
+        if faults.refuse_connections {
+            self.port.close();
+        } else if let Err(error) = self.port.open() {
+            tracing::warn!(address = %self.port.address(), %error, "cannot listen again yet");
+        }
         self.driver.borrow_mut().slow_down(now, faults.slow_factor.get());
         *self.faults.borrow_mut() = ActiveFaults::new(faults, now);
         self.faults_changed.notify_waiters();

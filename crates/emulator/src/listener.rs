@@ -1,57 +1,26 @@
-//! Accepts connections and serves HTTP/1.1 and HTTP/2 on them, until told to stop; refuses them while a fault says so.
+//! Accepts connections and serves HTTP/1.1 and HTTP/2 on them, until told to stop.
 
-use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::emulator::Emulator;
 use crate::respond::respond;
 
-/// Connections that the kernel keeps for us (uvicorn's default).
-const BACKLOG: u32 = 2_048;
-
 /// Pause after a failed accept or bind, such as too many open files.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Binds with `SO_REUSEADDR`, so that a port freed a moment ago can be taken again.
-pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
-/// Accepts until `stopping` turns true. While the fault is on there is no listening socket.
-pub(crate) async fn accept(
-    emulator: Rc<Emulator>,
-    listener: TcpListener,
-    address: SocketAddr,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let mut listener = Some(listener);
+/// Accepts until `stopping` turns true, then closes the port.
+pub(crate) async fn accept(emulator: Rc<Emulator>, mut stopping: watch::Receiver<bool>) {
     let connections_stopping = stopping.clone();
     loop {
-        let refusing = emulator.faults().get().refuse_connections;
-        match (&listener, refusing) {
-            (Some(_), true) => listener = None,
-            (None, false) => match bind(address) {
-                Ok(bound) => listener = Some(bound),
-                Err(error) => {
-                    tracing::warn!(%address, %error, "cannot listen again");
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
-            },
-            _ => {}
-        }
         tokio::select! {
-            accepted = accept_one(listener.as_ref()) => match accepted {
+            accepted = emulator.port().accept() => match accepted {
                 Ok(stream) => {
                     let connection = serve(Rc::clone(&emulator), stream, connections_stopping.clone());
                     emulator.tasks().spawn(connection);
@@ -61,17 +30,20 @@ pub(crate) async fn accept(
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
             },
-            () = emulator.faults_changed().notified() => {}
-            _ = stopping.wait_for(|stopping| *stopping) => return,
+            () = reopen(&emulator) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => return emulator.port().close(),
         }
     }
 }
 
-/// Waits for ever where there is no listener.
-async fn accept_one(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
-    match listener {
-        Some(listener) => Ok(listener.accept().await?.0),
-        None => std::future::pending().await,
+/// Where a fault has ended but the port could not be opened again, tries until it can; else waits for ever.
+async fn reopen(emulator: &Emulator) {
+    while emulator.port().is_open() || emulator.faults().get().refuse_connections {
+        emulator.faults_changed().notified().await;
+    }
+    if let Err(error) = emulator.port().open() {
+        tracing::warn!(address = %emulator.port().address(), %error, "cannot listen again");
+        tokio::time::sleep(RETRY_PAUSE).await;
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use isotherm_engine_model::Statistics;
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::config::EmulatorConfig;
@@ -13,6 +12,7 @@ use crate::emulator::Emulator;
 use crate::faults::Faults;
 use crate::lag::LagRecorder;
 use crate::listener;
+use crate::port::Port;
 use crate::timer::StepTimer;
 
 /// What a [`RunningEmulator`](crate::RunningEmulator) tells its emulator.
@@ -50,15 +50,14 @@ impl Shared {
 pub(crate) async fn run(
     config: EmulatorConfig,
     identity: u64,
-    listener: TcpListener,
+    port: Port,
     shared: Arc<Shared>,
     commands: mpsc::UnboundedReceiver<Command>,
 ) -> std::io::Result<()> {
-    let address = listener.local_addr()?;
     let timer = StepTimer::new()?;
-    let emulator = Rc::new(Emulator::new(config, Arc::clone(&shared.lag), identity));
+    let emulator = Rc::new(Emulator::new(config, port, Arc::clone(&shared.lag), identity));
     let (stop, stopping) = watch::channel(false);
-    let accepting = listener::accept(Rc::clone(&emulator), listener, address, stopping);
+    let accepting = listener::accept(Rc::clone(&emulator), stopping);
     let ended = {
         let mut accepting = std::pin::pin!(accepting);
         let mut accepting_ended = false;
@@ -73,6 +72,7 @@ pub(crate) async fn run(
             }
         }
     };
+    emulator.port().close();
     emulator.tasks().abort();
     emulator.tasks().ended().await;
     if let Some(told) = ended? {

@@ -10,14 +10,13 @@ use std::time::Duration;
 
 use isotherm_engine_model::Statistics;
 use thiserror::Error;
-use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{EmulatorConfig, InvalidConfig};
 use crate::faults::Faults;
 use crate::lag::LagReport;
-use crate::listener;
+use crate::port::Port;
 use crate::run::{Command, Shared, run};
 
 /// Why an emulator did not start.
@@ -64,6 +63,11 @@ pub fn start(config: EmulatorConfig) -> Result<RunningEmulator, StartError> {
     started.recv().map_err(|_| StartError::Thread(io::Error::other("the thread ended early")))?
 }
 
+/// Starts several emulators; returns when all listen. If one cannot start, those before it are stopped.
+pub fn start_fleet(configs: Vec<EmulatorConfig>) -> Result<Vec<RunningEmulator>, StartError> {
+    configs.into_iter().map(start).collect()
+}
+
 /// The thread, from the start of its emulator to the end.
 fn host(config: EmulatorConfig, report: &SyncSender<Result<RunningEmulator, StartError>>) {
     let runtime = match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
@@ -74,29 +78,23 @@ fn host(config: EmulatorConfig, report: &SyncSender<Result<RunningEmulator, Star
         }
     };
     runtime.block_on(async {
-        let (listener, address) = match listen(config.listen) {
-            Ok(listening) => listening,
-            Err(error) => {
-                let _ = report.send(Err(error));
+        let port = match Port::bind(config.listen) {
+            Ok(port) => port,
+            Err(source) => {
+                let _ = report.send(Err(StartError::Bind { address: config.listen, source }));
                 return;
             }
         };
+        let address = port.address();
         let shared = Arc::new(Shared::new());
         let (commands, receiver) = mpsc::unbounded_channel();
         let handle = RunningEmulator { address, summary: config.summary(), shared: Arc::clone(&shared), commands };
         let _ = report.send(Ok(handle));
         let identity = RandomState::new().hash_one(address);
-        if let Err(error) = run(config, identity, listener, shared, receiver).await {
+        if let Err(error) = run(config, identity, port, shared, receiver).await {
             tracing::error!(%address, %error, "an emulator failed");
         }
     });
-}
-
-fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
-    let bind_error = |source| StartError::Bind { address, source };
-    let listener = listener::bind(address).map_err(bind_error)?;
-    let bound = listener.local_addr().map_err(bind_error)?;
-    Ok((listener, bound))
 }
 
 /// A running emulator. Dropping it stops the emulator at once.

@@ -5,7 +5,7 @@ use http::Method;
 use isotherm_emulator::{ApiKey, EmulatorConfig, start};
 use serde_json::json;
 
-use crate::client::{Client, chat, document, engine, fast, post, with};
+use crate::client::{Client, chat, document, engine, eventually, fast, post, with};
 
 #[tokio::test]
 async fn an_unknown_model_is_not_found() {
@@ -45,7 +45,7 @@ async fn bodies_that_are_no_request_are_refused() {
     }
     let half_empty = json!({"prompt": ["One", ""], "max_tokens": 100_000, "ignore_eos": true});
     assert_eq!(client.post("/v1/completions", &half_empty).await.status, 400);
-    assert_eq!((engine.statistics().running, engine.statistics().waiting), (0, 0));
+    eventually("the abort of the first prompt", || engine.statistics().aborted == 1).await;
     let reply = client.post("/v1/messages", &json!({"messages": []})).await;
     assert_eq!(reply.json()["error"]["type"], "invalid_request_error");
 }

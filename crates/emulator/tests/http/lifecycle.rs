@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use isotherm_emulator::{EmulatorConfig, StartError, start};
+use isotherm_emulator::{EmulatorConfig, StartError, start, start_fleet};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::client::{Client, chat, engine, fast, with, within};
+use crate::client::{Client, chat, document, engine, fast, with, within};
 
 fn slow_stream(tokens: u32) -> Value {
     with(chat("Hello"), json!({"max_tokens": tokens, "ignore_eos": true, "stream": true}))
@@ -48,6 +48,19 @@ async fn a_kill_breaks_streams_and_refuses_connections() {
     assert!(TcpStream::connect(address).await.is_err());
     let again = start(EmulatorConfig { listen: address, ..fast() }).unwrap();
     assert_eq!(again.address(), address);
+}
+
+#[tokio::test]
+async fn emulators_of_a_fleet_share_nothing() {
+    let mut fleet = start_fleet(vec![fast(), fast(), fast()]).unwrap();
+    let question = chat(&document(100));
+    for engine in &fleet {
+        let reply = Client::new(engine).await.post("/v1/chat/completions", &question).await.json();
+        assert_eq!(reply["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+    }
+    within(fleet.remove(0).kill()).await;
+    let reply = Client::new(&fleet[0]).await.post("/v1/chat/completions", &question).await;
+    assert_eq!(reply.status, 200);
 }
 
 #[tokio::test]
