@@ -7,6 +7,7 @@ mod fleet_changes;
 mod listeners;
 mod one_beginning;
 mod reload;
+mod rollout;
 mod shutdown;
 mod threshold;
 
