@@ -163,6 +163,14 @@ mod tests {
     }
 
     #[test]
+    fn the_defaults_fit_every_profile() {
+        for name in Profile::names() {
+            let config = EmulatorConfig { profile: Profile::named(name).unwrap(), ..EmulatorConfig::default() };
+            assert_eq!(config.check(), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
     fn a_context_beyond_the_cache_is_refused() {
         let mut config = EmulatorConfig::default();
         assert_eq!(config.check(), Ok(()));

@@ -47,4 +47,4 @@ pub use config::{ApiKey, EmulatorConfig, InvalidConfig};
 pub use faults::{ErrorCode, Faults, HealthFault, RequestFault, SlowFactor};
 pub use isotherm_engine_model::{Profile, Statistics};
 pub use lag::LagReport;
-pub use start::{RunningEmulator, StartError, start, start_fleet};
+pub use start::{RunningEmulator, StartError, start};

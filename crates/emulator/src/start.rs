@@ -63,11 +63,6 @@ pub fn start(config: EmulatorConfig) -> Result<RunningEmulator, StartError> {
     started.recv().map_err(|_| StartError::Thread(io::Error::other("the thread ended early")))?
 }
 
-/// Starts several emulators; returns when all listen. If one cannot start, those before it are stopped.
-pub fn start_fleet(configs: Vec<EmulatorConfig>) -> Result<Vec<RunningEmulator>, StartError> {
-    configs.into_iter().map(start).collect()
-}
-
 /// The thread, from the start of its emulator to the end.
 fn host(config: EmulatorConfig, report: &SyncSender<Result<RunningEmulator, StartError>>) {
     let runtime = match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use isotherm_emulator::{EmulatorConfig, StartError, start, start_fleet};
+use isotherm_emulator::{EmulatorConfig, StartError, start};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
@@ -51,16 +51,15 @@ async fn a_kill_breaks_streams_and_refuses_connections() {
 }
 
 #[tokio::test]
-async fn emulators_of_a_fleet_share_nothing() {
-    let mut fleet = start_fleet(vec![fast(), fast(), fast()]).unwrap();
+async fn emulators_share_nothing() {
+    let (one, two) = (engine(), engine());
     let question = chat(&document(100));
-    for engine in &fleet {
+    for engine in [&one, &two] {
         let reply = Client::new(engine).await.post("/v1/chat/completions", &question).await.json();
         assert_eq!(reply["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
     }
-    within(fleet.remove(0).kill()).await;
-    let reply = Client::new(&fleet[0]).await.post("/v1/chat/completions", &question).await;
-    assert_eq!(reply.status, 200);
+    within(one.kill()).await;
+    assert_eq!(Client::new(&two).await.post("/v1/chat/completions", &question).await.status, 200);
 }
 
 #[tokio::test]
