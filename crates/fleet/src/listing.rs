@@ -39,7 +39,8 @@ pub(crate) struct MalformedListing(#[from] serde_json::Error);
 impl Listing {
     /// Reads the body of an answer to `GET /v1/models`.
     ///
-    /// An empty list says nothing: engines that load models on demand list none, and missing data must not stop traffic.
+    /// An empty list says nothing: engines that load models on demand list none, and missing data must not stop
+    /// traffic.
     pub(crate) fn parse(body: &[u8]) -> Result<Option<Listing>, MalformedListing> {
         #[derive(Deserialize)]
         struct Answer<'a> {
@@ -76,8 +77,9 @@ mod tests {
 
     #[test]
     fn objects_are_kept_as_they_came() {
-        let body = br#"{"object":"list","data":[{"id":"llama", "max_model_len":  8192,"x":{"y":1}},{"id":"lora","parent":"llama"}]}"#;
-        let listing = Listing::parse(body).unwrap().unwrap();
+        let body = r#"{"object":"list","data":[{"id":"llama", "max_model_len":  8192,"x":{"y":1}},
+            {"id":"lora","parent":"llama"}]}"#;
+        let listing = Listing::parse(body.as_bytes()).unwrap().unwrap();
         let objects: Vec<_> = listing.models().iter().map(|model| (model.id(), model.object())).collect();
         let expected = [
             ("llama", r#"{"id":"llama", "max_model_len":  8192,"x":{"y":1}}"#),

@@ -80,8 +80,8 @@ impl Writer {
 
     /// Adds, changes and removes the instances of one origin until they are those that are desired.
     ///
-    /// Instances of other origins stay as they are, also where they have an id that is desired here. What was removed by
-    /// the admin API stays away as long as it is listed, and may come back once it was not.
+    /// Instances of other origins stay as they are, also where they have an id that is desired here. What was removed
+    /// by the admin API stays away as long as it is listed, and may come back once it was not.
     pub(crate) fn reconcile(&mut self, variant: &Variant, origin: &Origin, desired: &[Desired]) {
         let ids: HashSet<_> = desired.iter().map(|one| &one.id).collect();
         self.withdrawn

@@ -130,7 +130,8 @@ impl Endpoint {
 
     /// Picks a variant by traffic share; `random` is any number, evenly distributed over all of `u64`.
     ///
-    /// `None` when there is no variant, or all shares are 0.
+    /// `None` when there is no variant, or all shares are 0. Looks at nothing but the shares, as SageMaker does: an
+    /// endpoint's variants are taken to serve the same models, and one that is down gets its share of the errors.
     pub fn pick_variant(&self, random: u64) -> Option<&Arc<Variant>> {
         let total: f64 = self.variants.iter().map(|share| share.weight).sum();
         let mut left = (random >> 11) as f64 * (1.0 / (1u64 << 53) as f64) * total;

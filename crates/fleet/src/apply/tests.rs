@@ -131,7 +131,8 @@ fn endpoints_and_variants_come_and_go_and_requests_in_what_is_gone_end() {
     let gone = Arc::clone(before.endpoint("second").unwrap().variant("one").unwrap());
     let held = choose(&gone, None).unwrap();
     fleet.apply(&config(&format!(
-        "endpoints: [{{name: third, variants: [{{name: v, instances: [{B}]}}]}}, {{name: first, variants: [{{name: v, instances: [{A}]}}]}}]"
+        "endpoints: [{{name: third, variants: [{{name: v, instances: [{B}]}}]}}, \
+         {{name: first, variants: [{{name: v, instances: [{A}]}}]}}]"
     )));
     let after = fleet.topology();
     let names: Vec<_> = after.endpoints().iter().map(|endpoint| endpoint.name().to_string()).collect();

@@ -72,8 +72,8 @@ async fn resolve(resolver: &TokioResolver, name: &DnsName) -> Result<Answer, Net
     }
 }
 
-/// The targets of SRV records of the lowest priority (RFC 2782: the others are for when those are all gone), each at its
-/// own port. The records' weights are not used: instances have weights of their own.
+/// The targets of SRV records of the lowest priority (RFC 2782: the others are for when those are all gone), each at
+/// its own port. The records' weights are not used: instances have weights of their own.
 async fn services(resolver: &TokioResolver, name: &str) -> Result<Answer, NetError> {
     let service = |data: &RData| match data {
         RData::SRV(service) => Some(service.clone()),

@@ -1,4 +1,4 @@
-//! Names whose answers the test gives, in time that the test controls; and the system's resolver against a small server.
+//! Names whose answers the test gives, in time that the test controls.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

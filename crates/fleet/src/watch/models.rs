@@ -27,6 +27,17 @@ enum ModelsError {
     Malformed(#[from] MalformedListing),
 }
 
+impl ModelsError {
+    /// Whether it tells of the moment rather than of the engine.
+    fn may_pass(&self) -> bool {
+        match self {
+            ModelsError::Get(_) => true,
+            ModelsError::Status(status) => status.is_server_error(),
+            ModelsError::Malformed(_) => false,
+        }
+    }
+}
+
 impl Watch {
     /// Asks when the instance was added, when it recovers, and from time to time, until the watch ends. An answer that
     /// is none leaves the last listing in force.
@@ -37,9 +48,9 @@ impl Watch {
                 Ok(None) => {}
                 Err(error) => {
                     debug!(instance = %self.instance.id(), "models unknown: {error}");
-                    // It will have something to say once it runs.
-                    let never_answered = matches!(error, ModelsError::Get(_)) && self.instance.listing().is_none();
-                    self.owed_listing.store(never_answered, Ordering::Relaxed);
+                    // One that is still loading will have something to say once it is well.
+                    let owed = error.may_pass() && self.instance.listing().is_none();
+                    self.owed_listing.store(owed, Ordering::Relaxed);
                 }
             }
             let _ = timeout(self.list_every.mul_f64(jitter(0.8, 1.0)), self.ask_for_models.notified()).await;

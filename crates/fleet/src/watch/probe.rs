@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::get::{self, GetError};
 use super::{Watch, jitter};
-use crate::Instance;
+use crate::{Instance, Location};
 
 /// What engines call their health check.
 const HEALTH: &str = "/health";
@@ -46,13 +46,13 @@ impl Watch {
             Err(error) => error.evidence(self.instance.last_byte()),
         };
         let changed = self.variant.observe(self.generation, evidence, now);
-        let location = self.instance.location();
+        let Location { endpoint, variant, instance } = &**self.instance.location();
         match outcome {
             Ok(()) => {
                 self.instance.note_answered_probe();
                 self.instance.set_problem(None);
                 if changed {
-                    info!(endpoint = %location.endpoint, variant = %location.variant, instance = %location.instance, "up");
+                    info!(%endpoint, %variant, %instance, "up");
                 }
                 if changed || self.take_owed_listing() {
                     self.ask_for_models.notify_one();
@@ -60,10 +60,7 @@ impl Watch {
             }
             Err(error) => {
                 if changed {
-                    warn!(
-                        endpoint = %location.endpoint, variant = %location.variant, instance = %location.instance,
-                        "down: {error}"
-                    );
+                    warn!(%endpoint, %variant, %instance, "down: {error}");
                 }
                 self.instance.set_problem(Some(error.to_string().into()));
             }

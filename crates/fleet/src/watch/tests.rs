@@ -63,6 +63,16 @@ async fn an_engine_that_still_loads_is_asked_for_its_models_when_it_is_there() {
 }
 
 #[tokio::test]
+async fn an_engine_that_refuses_to_list_while_it_loads_is_asked_again_soon() {
+    let engine = FakeInstance::start().await;
+    engine.answer("/v1/models", Reply::status(503));
+    let (_variant, fleet, _tasks) = watching(QUICK, &engine.url());
+    eventually("asked", || engine.times_asked("/v1/models") > 0).await;
+    engine.answer("/v1/models", Reply::models(&["m"]));
+    eventually("listed", || fleet.topology().models().len() == 1).await;
+}
+
+#[tokio::test]
 async fn three_bad_answers_make_it_down_and_one_good_one_ends_it() {
     let engine = FakeInstance::start().await;
     engine.answer("/health", Reply::status(503));
