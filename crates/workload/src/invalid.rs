@@ -1,6 +1,7 @@
 //! Why a workload cannot be planned.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use crate::TraceError;
 
@@ -13,10 +14,14 @@ pub enum InvalidWorkload {
     EmptyRange { what: &'static str, low: u32, high: u32 },
     #[error("{what} is {value}; it must be a number above 0")]
     NotPositive { what: &'static str, value: String },
+    #[error("{what} is {value}; it must be a number from 0 up")]
+    Negative { what: &'static str, value: f64 },
     #[error("{what} is {value}; it must be between 0 and 1")]
     NotAShare { what: &'static str, value: f64 },
     #[error("no gaps can be drawn for {per_second} sessions per second with a variation of {variation}: {error}")]
     Gaps { per_second: f64, variation: f64, error: rand_distr::GammaError },
+    #[error("bursts come every {every:?} and take {within:?}; the first must not be below the second, nor 0")]
+    OverlappingBursts { every: Duration, within: Duration },
     #[error("{workload} has no users; give it arrivals in open loop")]
     NoUsers { workload: &'static str },
     #[error("{workload} has no times of its own; give it users, Poisson arrivals or bursts")]
@@ -54,4 +59,9 @@ pub(crate) fn check_positive(what: &'static str, value: f64) -> Result<(), Inval
 /// Refuses what is no share of a whole.
 pub(crate) fn check_share(what: &'static str, value: f64) -> Result<(), InvalidWorkload> {
     if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(InvalidWorkload::NotAShare { what, value }) }
+}
+
+/// Refuses an exponent of Zipf's law that is no number from 0 up.
+pub(crate) fn check_exponent(what: &'static str, value: f64) -> Result<(), InvalidWorkload> {
+    if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(InvalidWorkload::Negative { what, value }) }
 }

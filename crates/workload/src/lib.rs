@@ -5,28 +5,40 @@
 //! seed gives the same plan and the same text on every machine.
 
 mod arrivals;
+mod cold_burst;
+mod corpus;
 mod counting;
+mod dialogue;
 mod documents;
 mod generator;
+mod hot_prefix;
 mod invalid;
+mod long_output;
 mod no_sharing;
 mod pacing;
 mod pieces;
 mod plan;
+mod popularity;
 mod request;
 mod seed;
+mod tenants;
 mod text;
 mod trace;
 mod words;
 
 pub use arrivals::{Arrival, Arrivals, OpenLoop};
+pub use cold_burst::ColdBurst;
+pub use corpus::Corpus;
 pub use counting::{Counter, HitRate, Prediction};
 pub use documents::Documents;
 pub use generator::Session;
+pub use hot_prefix::HotPrefix;
 pub use invalid::InvalidWorkload;
+pub use long_output::LongOutput;
 pub use no_sharing::NoSharing;
 pub use pacing::users_for;
 pub use plan::{Load, Plan, UserRequests, Workload};
 pub use request::{Beginning, Cut, Piece, PieceId, PlannedRequest, SessionId, TenantId};
+pub use tenants::Tenants;
 pub use text::{CHARACTERS_PER_TOKEN, TextWriter};
 pub use trace::{TraceError, TraceSource};

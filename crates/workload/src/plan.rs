@@ -2,7 +2,10 @@
 
 use crate::arrivals::{Timing, speed_up};
 use crate::generator::{Generator, Session};
-use crate::{Arrivals, Documents, InvalidWorkload, NoSharing, OpenLoop, PlannedRequest};
+use crate::{
+    Arrivals, ColdBurst, Corpus, Documents, HotPrefix, InvalidWorkload, LongOutput, NoSharing, OpenLoop,
+    PlannedRequest, Tenants,
+};
 
 /// What all clients will send, without any text.
 ///
@@ -156,6 +159,16 @@ macro_rules! workloads {
 workloads! {
     /// Long documents, each asked a few questions by one user.
     Documents,
+    /// A fixed set of documents that everybody asks about.
+    Corpus,
+    /// One prefix that very many requests share, beside documents.
+    HotPrefix,
     /// Prompts that share nothing.
     NoSharing,
+    /// Conversations of several tenants that share a system prompt.
+    Tenants,
+    /// Conversations with long answers.
+    LongOutput,
+    /// Bursts of equal beginnings that nobody sent before.
+    ColdBurst,
 }

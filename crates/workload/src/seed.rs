@@ -11,6 +11,7 @@ pub(crate) enum Purpose {
     Session = 3,
     Arrivals = 4,
     Document = 5,
+    Hot = 6,
 }
 
 /// The generator of one stream. PCG is value-stable: a seed means the same numbers on every machine and release.
