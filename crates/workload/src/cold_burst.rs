@@ -57,7 +57,7 @@ impl ColdBurst {
             .collect()
     }
 
-    fn request(&self, rng: &mut Pcg64, session: SessionId, pieces: &mut PieceMaker, document: Piece) -> PlannedRequest {
+    fn request(&self, rng: &mut Pcg64, pieces: &mut PieceMaker, document: Piece) -> PlannedRequest {
         let question = pieces.piece(rng.random_range(self.question_tokens.clone()));
         PlannedRequest {
             session: SessionId(question.id.0),
