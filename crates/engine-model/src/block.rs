@@ -72,6 +72,18 @@ impl ChainBuilder {
         }
     }
 
+    /// An empty builder whose pushes go on where this one ends: it gets only the blocks that they fill.
+    pub fn continuation(&self) -> ChainBuilder {
+        Self { hashes: Vec::new(), ..*self }
+    }
+
+    /// Appends what was pushed to a [`continuation`](Self::continuation) of this builder, which must end where it did
+    /// then. So the blocks of a part that stands in many prompts behind the same beginning are computed once.
+    pub fn append(&mut self, continuation: &ChainBuilder) {
+        self.hashes.extend_from_slice(&continuation.hashes);
+        (self.parent, self.partial, self.filled) = (continuation.parent, continuation.partial, continuation.filled);
+    }
+
     /// Tokens pushed so far.
     pub fn tokens(&self) -> usize {
         self.hashes.len() * BLOCK_TOKENS as usize + self.filled / size_of::<Token>()
@@ -174,6 +186,18 @@ mod tests {
         assert_eq!(continued.tokens(), 100);
         assert_eq!(continued.build().hashes(), chain(&LLAMA, &tokens));
         assert_eq!(pieces.build().hashes(), chain(&LLAMA, &tokens[..33]), "the original goes its own way");
+    }
+
+    #[test]
+    fn a_continuation_appends_what_the_whole_would_have() {
+        let tokens: Vec<Token> = (0..100).collect();
+        let mut beginning = ChainBuilder::new(&LLAMA);
+        beginning.push_tokens(&tokens[..37]);
+        let mut rest = beginning.continuation();
+        rest.push_tokens(&tokens[37..90]);
+        beginning.append(&rest);
+        beginning.push_tokens(&tokens[90..]);
+        assert_eq!(beginning.build().hashes(), chain(&LLAMA, &tokens));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::step_time::{MEASURED, StepTimes, StepWork};
 pub struct Profile {
     /// Its name, as in [`Profile::names`].
     pub name: String,
+    /// How many accelerators one instance has.
+    pub accelerators: u32,
     /// Duration of forward passes by their contents.
     pub step_times: StepTimes,
     /// Time between two forward passes that the accelerator stands still: scheduling, sampling, launches.
@@ -52,33 +54,34 @@ pub struct UnknownProfile {
     pub name: String,
 }
 
-/// Names of the built-in profiles and their KV cache in tokens, the default first.
+/// Names of the built-in profiles, their accelerators, and their KV cache in tokens; the default first.
 ///
 /// The capacity is what is left of 0.9 × 85.0 GB per H100 (vLLM's `gpu_memory_utilization`) after the weights and
 /// 2.4 GB for activations and graphs, over the bytes of one token's keys and values: 327,680 for 70B, 131,072 for 8B.
 /// 70B in bf16 on eight comes to 1.38 million, inside the 1.37 to 1.41 million that such servers report.
-const BUILT_IN: [(&str, u64); 4] = [
-    ("llama3.1-70b-tp8-bf16", 1_380_000),
-    ("llama3.1-70b-tp8-fp8", 1_595_200),
-    ("llama3.1-70b-tp4-bf16", 473_600),
-    ("llama3.1-8b-tp1-bf16", 442_800),
+const BUILT_IN: [(&str, u32, u64); 4] = [
+    ("llama3.1-70b-tp8-bf16", 8, 1_380_000),
+    ("llama3.1-70b-tp8-fp8", 8, 1_595_200),
+    ("llama3.1-70b-tp4-bf16", 4, 473_600),
+    ("llama3.1-8b-tp1-bf16", 1, 442_800),
 ];
 
 impl Profile {
     /// The names of all built-in profiles; the first is the default.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        BUILT_IN.iter().map(|&(name, _)| name)
+        BUILT_IN.iter().map(|&(name, ..)| name)
     }
 
     /// A built-in profile.
     pub fn named(name: &str) -> Result<Self, UnknownProfile> {
-        let built_in = BUILT_IN.iter().find(|(built_in, _)| *built_in == name);
+        let built_in = BUILT_IN.iter().find(|(built_in, ..)| *built_in == name);
         let tables = MEASURED.get(name);
-        let (Some(&(name, kv_capacity_tokens)), Some(tables)) = (built_in, tables) else {
+        let (Some(&(name, accelerators, kv_capacity_tokens)), Some(tables)) = (built_in, tables) else {
             return Err(UnknownProfile { name: name.to_owned() });
         };
         Ok(Self {
             name: name.to_owned(),
+            accelerators,
             step_times: tables.step_times(),
             step_overhead: Duration::from_millis(2),
             kv_capacity_tokens,

@@ -5,16 +5,21 @@
 //! 95 % intervals; a [`Report`] sets the strategies side by side and serialises as JSON, [`comparison`] prints it as a
 //! table, [`csv`] writes the requests one by one.
 
+mod bound;
 pub mod comparison;
 pub mod csv;
 mod interval;
 pub mod measures;
+mod observation;
 pub mod percentile;
 mod record;
 mod report;
 mod summary;
 mod table;
 
+pub use bound::Bound;
+pub use measures::latency;
+pub use observation::{FleetPart, Observation, PARTS, Run};
 pub use record::{Failure, FailureKind, RequestRecord};
 pub use report::Report;
 pub use summary::StrategySummary;

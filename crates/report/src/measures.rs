@@ -112,8 +112,11 @@ impl Frame {
 }
 
 fn ttft<'a>(answered: impl Iterator<Item = &'a RequestRecord>) -> Option<Latency<f64>> {
-    let mut times: Vec<f64> =
-        answered.filter_map(RequestRecord::ttft).map(|ttft| ttft.as_secs_f64() * 1_000.0).collect();
+    latency(answered.filter_map(RequestRecord::ttft).map(|ttft| ttft.as_secs_f64() * 1_000.0).collect())
+}
+
+/// The figures of a distribution of times in milliseconds, in any order; `None` for no times.
+pub fn latency(mut times: Vec<f64>) -> Option<Latency<f64>> {
     times.sort_unstable_by(f64::total_cmp);
     Some(Latency {
         p50: percentile(&times, 50.0)?,
