@@ -22,23 +22,16 @@ enum Kind {
     /// What is left of a body that is there.
     Whole(Bytes),
     Relayed(Box<Relay>),
-    /// Relaying it failed in a way that must not happen.
-    Failed,
+    /// It breaks off, once what came before has been written.
+    BreakingOff,
+    /// It has broken off.
+    BrokenOff,
 }
 
 impl Answer {
     /// A body that is there.
     pub(crate) fn whole(body: Bytes, in_flight: InFlight) -> Answer {
         Answer { body: Kind::Whole(body), in_flight }
-    }
-
-    /// Ends a body whose relaying failed in a way that must not happen.
-    fn fail(&mut self) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        if let Kind::Relayed(relay) = &mut self.body {
-            relay.fail();
-        }
-        self.body = Kind::Failed;
-        Poll::Ready(Some(Err(BrokenOff)))
     }
 
     /// A body that comes from an instance.
@@ -59,16 +52,24 @@ impl Body for Answer {
         let polled = match &mut self.body {
             Kind::Whole(body) if body.is_empty() => Poll::Ready(None),
             Kind::Whole(body) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(body))))),
-            Kind::Relayed(relay) => {
-                let relay = Pin::new(&mut **relay);
-                catch_unwind(AssertUnwindSafe(|| relay.poll_frame(context))).unwrap_or_else(|_| self.fail())
+            Kind::Relayed(relay) => match poll_relay(relay, context) {
+                Poll::Ready(Some(Err(BrokenOff))) => {
+                    // An error would discard what is not written yet; the writer takes its turn while this waits.
+                    self.body = Kind::BreakingOff;
+                    context.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                polled => polled,
+            },
+            Kind::BreakingOff => {
+                self.body = Kind::BrokenOff;
+                self.in_flight.break_off();
+                Poll::Ready(Some(Err(BrokenOff)))
             }
-            Kind::Failed => Poll::Ready(None),
+            Kind::BrokenOff => Poll::Ready(None),
         };
-        match &polled {
-            Poll::Ready(Some(Ok(_))) => self.in_flight.wait_for_client(),
-            Poll::Ready(Some(Err(_))) => self.in_flight.break_off(),
-            Poll::Ready(None) | Poll::Pending => {}
+        if let Poll::Ready(Some(Ok(_))) = &polled {
+            self.in_flight.wait_for_client();
         }
         polled
     }
@@ -77,7 +78,7 @@ impl Body for Answer {
         match &self.body {
             Kind::Whole(body) => body.is_empty(),
             Kind::Relayed(relay) => relay.is_end_stream(),
-            Kind::Failed => false,
+            Kind::BreakingOff | Kind::BrokenOff => false,
         }
     }
 
@@ -85,7 +86,16 @@ impl Body for Answer {
         match &self.body {
             Kind::Whole(body) => SizeHint::with_exact(body.len() as u64),
             Kind::Relayed(relay) => relay.size_hint(),
-            Kind::Failed => SizeHint::default(),
+            Kind::BreakingOff | Kind::BrokenOff => SizeHint::default(),
         }
     }
+}
+
+/// A fault in relaying one answer is that answer's alone.
+fn poll_relay(relay: &mut Relay, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *relay).poll_frame(context)));
+    polled.unwrap_or_else(|_| {
+        relay.fail();
+        Poll::Ready(Some(Err(BrokenOff)))
+    })
 }

@@ -27,8 +27,10 @@ pub(crate) enum Failure {
     BodyTooLarge(u64),
     /// The body did not come on for this long.
     BodyTooSlow(Duration),
-    /// The body broke off.
+    /// The body is badly framed.
     BodyBroken,
+    /// The client left before its body was whole; nobody reads the answer.
+    ClientLeft,
     /// No credential.
     NoKey,
     /// A credential that is no key.
@@ -146,7 +148,13 @@ impl Failure {
             Failure::BodyTooSlow(limit) => {
                 refused(ErrorKind::RequestTimeout, format!("the body did not come on for {limit:?}").into())
             }
-            Failure::BodyBroken => refused(ErrorKind::InvalidRequest, "the body broke off or is badly framed".into()),
+            Failure::BodyBroken => refused(ErrorKind::InvalidRequest, "the body is badly framed".into()),
+            Failure::ClientLeft => row(
+                ErrorKind::InvalidRequest,
+                Outcome::ClientLeft,
+                Advice::None,
+                "the connection ended within the body".into(),
+            ),
             Failure::NoKey => unauthorized("no API key: send it as `Authorization: Bearer KEY`, or as x-api-key"),
             Failure::UnknownKey => unauthorized("unknown API key"),
             Failure::Malformed(malformed) => refused(ErrorKind::InvalidRequest, malformed.to_string().into()),

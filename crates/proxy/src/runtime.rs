@@ -63,14 +63,16 @@ async fn serve(equipment: Equipment, socket: std::net::TcpListener, seed: [u8; 3
         _ = phase.wait_for(|phase| *phase > Phase::Serving) => {}
     }
     // Who was let in by the kernel already must not be turned away.
-    acceptor.accept_waiting(&listener).await;
-    drop(listener);
+    acceptor.accept_waiting(&listener.into_std()?);
     loop {
         let now = *phase.borrow_and_update();
+        if now == Phase::Over {
+            break;
+        }
         worker.stop.enter(now);
         tokio::select! {
             () = open.none() => break,
-            changed = phase.changed() => if changed.is_err() || *phase.borrow() == Phase::Over { break },
+            changed = phase.changed() => if changed.is_err() { break },
         }
     }
     worker.pool.clear();
@@ -104,11 +106,13 @@ impl Acceptor {
         }
     }
 
-    async fn accept_waiting(&self, listener: &TcpListener) {
+    fn accept_waiting(&self, listener: &std::net::TcpListener) {
         while let Ok(permit) = Arc::clone(&self.connections).try_acquire_owned() {
-            let waiting = std::future::poll_fn(|context| std::task::Poll::Ready(listener.poll_accept(context))).await;
-            let std::task::Poll::Ready(Ok((stream, client))) = waiting else { return };
-            self.serve(stream, client, permit);
+            let Ok((stream, client)) = listener.accept() else { return };
+            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+            if let Ok(stream) = stream {
+                self.serve(stream, client, permit);
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! The third stage: the body, whole and byte for byte as it came, and what routing needs of it.
 
+use std::io;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -76,7 +77,7 @@ async fn next_piece(body: &mut Incoming, longest_gap: Duration) -> Result<Option
         match next.await {
             Err(_) => return Err(Failure::BodyTooSlow(longest_gap)),
             Ok(None) => return Ok(None),
-            Ok(Some(Err(_))) => return Err(Failure::BodyBroken),
+            Ok(Some(Err(error))) => return Err(broken(&error)),
             // Trailers of a request mean nothing here.
             Ok(Some(Ok(frame))) => {
                 if let Ok(piece) = frame.into_data() {
@@ -84,5 +85,14 @@ async fn next_piece(body: &mut Incoming, longest_gap: Duration) -> Result<Option
                 }
             }
         }
+    }
+}
+
+/// Whether a body that does not come whole is the client's mistake, or its leaving.
+fn broken(error: &hyper::Error) -> Failure {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    match source.map(io::Error::kind) {
+        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => Failure::BodyBroken,
+        _ => Failure::ClientLeft,
     }
 }

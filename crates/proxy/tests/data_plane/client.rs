@@ -41,6 +41,10 @@ impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
+        Client::over(stream)
+    }
+
+    pub(crate) fn over(stream: TcpStream) -> Client {
         Client { stream, read: Vec::new() }
     }
 

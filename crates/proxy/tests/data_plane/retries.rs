@@ -1,1 +1,293 @@
-//! retries
+//! The retry rules, each with the number of times that instances are asked.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use isotherm_core::Availability;
+
+use crate::client::{Answer, chat};
+use crate::origin::{END, EVENTS, Origin, Seen, Step, chunk, json};
+use crate::router::Router;
+
+/// Two instances; whichever is asked first plays `first`, every later request is answered by `later`.
+struct Pair {
+    origins: [Origin; 2],
+    router: Router,
+}
+
+impl Pair {
+    async fn new(first: Vec<Step>, later: Vec<Step>, top: &str) -> Pair {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let script = move |_: &Seen| match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => first.clone(),
+            _ => later.clone(),
+        };
+        let script = Arc::new(script);
+        let (one, other) = (Arc::clone(&script), script);
+        let origins = [Origin::start(move |seen| one(seen)).await, Origin::start(move |seen| other(seen)).await];
+        let router = Router::before(&[&origins[0], &origins[1]], top);
+        Pair { origins, router }
+    }
+
+    async fn ask(&self) -> Answer {
+        let answer = self.router.ask(chat("x")).await;
+        self.router.idle().await;
+        answer
+    }
+
+    /// How often each was asked, the one that was asked more first.
+    fn asked(&self) -> [usize; 2] {
+        let mut asked = [self.origins[0].seen().len(), self.origins[1].seen().len()];
+        asked.sort_unstable_by(|a, b| b.cmp(a));
+        asked
+    }
+}
+
+fn send(text: &str) -> Vec<Step> {
+    vec![Step::Send(text.as_bytes().to_vec())]
+}
+
+fn send_and_close(text: &str) -> Vec<Step> {
+    vec![Step::Send(text.as_bytes().to_vec()), Step::Close]
+}
+
+/// An address at which nothing listens, and nothing will.
+fn nobody() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[tokio::test]
+async fn a_refused_connection_goes_to_the_next_in_order_and_needs_no_budget() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let dead: Vec<String> = (0..3).map(|_| format!("http://{}", nobody())).collect();
+    let router = Router::before_urls(&[&dead[..], &[origin.url()]].concat(), "");
+    for text in 0..8 {
+        let answer = router.ask(chat(&format!("{text}"))).await;
+        assert_eq!((answer.status, answer.header("x-isotherm-instance")), (200, Some("d")));
+    }
+    assert_eq!(origin.seen().len(), 8);
+    // Down at once: each was tried at most once.
+    assert!(router.metric("isotherm_retries_total", &["connect"]) <= 3.0);
+    let down = ["a", "b", "c"].into_iter().filter(|id| router.availability(id) == Availability::Down).count();
+    assert!(down >= 1);
+    assert_eq!(router.metric("isotherm_retries_total", &["resend"]), 0.0);
+}
+
+#[tokio::test]
+async fn a_retry_says_so() {
+    let pair = Pair::new(send(&json(503, "{}")), send(&json(200, "{}")), "").await;
+    let answer = pair.ask().await;
+    assert_eq!((answer.status, answer.header("x-isotherm-reason")), (200, Some("retry")));
+    assert_ne!(answer.header("x-isotherm-instance"), answer.header("x-isotherm-home"));
+}
+
+#[tokio::test]
+async fn server_errors_and_429_are_resent_once() {
+    for status in [500, 502, 503, 429] {
+        let pair = Pair::new(send(&json(status, "{}")), send(&json(200, "{\"ok\":1}")), "").await;
+        let answer = pair.ask().await;
+        assert_eq!((answer.status, answer.text().as_str()), (200, "{\"ok\":1}"), "{status}");
+        assert_eq!(pair.asked(), [1, 1], "{status}");
+    }
+}
+
+#[tokio::test]
+async fn when_the_resend_fails_too_its_answer_is_passed_on_unchanged() {
+    let pair = Pair::new(send(&json(500, "first")), send(&json(503, "second")), "").await;
+    let answer = pair.ask().await;
+    assert_eq!((answer.status, answer.text().as_str()), (503, "second"));
+    assert_eq!(pair.asked(), [1, 1]);
+}
+
+#[tokio::test]
+async fn without_another_instance_the_failed_answer_is_passed_on() {
+    let origin = Origin::answering(&json(500, "only")).await;
+    let router = Router::before(&[&origin], "");
+    let answer = router.ask(chat("x")).await;
+    assert_eq!((answer.status, answer.text().as_str()), (500, "only"));
+    assert_eq!(origin.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn other_client_errors_are_never_resent() {
+    for status in [400, 401, 404, 409, 422] {
+        let pair = Pair::new(send(&json(status, "no")), send(&json(200, "{}")), "").await;
+        assert_eq!(pair.ask().await.status, status);
+        assert_eq!(pair.asked(), [1, 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_before_the_body_is_resent_once() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n";
+    for broken in ["", "HTTP/1.1 20", head, EVENTS, &(EVENTS.to_owned() + &chunk(": comment\n\n"))] {
+        let pair = Pair::new(send_and_close(broken), send(&json(200, "{}")), "").await;
+        assert_eq!(pair.ask().await.status, 200, "{broken:?}");
+        assert_eq!(pair.asked(), [1, 1], "{broken:?}");
+    }
+}
+
+#[tokio::test]
+async fn when_that_breaks_again_the_client_is_told_not_to_try_by_itself() {
+    let pair = Pair::new(vec![Step::Close], vec![Step::Close], "").await;
+    let answer = pair.ask().await;
+    assert_eq!((answer.status, answer.header("x-should-retry")), (502, Some("false")));
+    assert!(answer.text().contains(r#""code":"bad_gateway""#), "{}", answer.text());
+    assert_eq!(pair.asked(), [1, 1]);
+}
+
+#[tokio::test]
+async fn a_first_byte_that_does_not_come_is_504_and_never_resent() {
+    for begun in ["", EVENTS] {
+        let steps = vec![Step::Send(begun.as_bytes().to_vec()), Step::Hang];
+        let pair = Pair::new(steps, send(&json(200, "{}")), "timeouts: { first_byte: 100ms }\n").await;
+        let answer = pair.ask().await;
+        assert_eq!((answer.status, answer.header("x-should-retry")), (504, Some("false")));
+        assert_eq!(pair.asked(), [1, 0]);
+        let hung = if pair.origins[0].seen().is_empty() { &pair.origins[1] } else { &pair.origins[0] };
+        hung.left().await;
+    }
+}
+
+#[tokio::test]
+async fn the_total_time_out_is_504_and_never_resent() {
+    let pair = Pair::new(vec![Step::Hang], send(&json(200, "{}")), "timeouts: { total: 100ms }\n").await;
+    assert_eq!(pair.ask().await.status, 504);
+    assert_eq!(pair.asked(), [1, 0]);
+}
+
+#[tokio::test]
+async fn after_the_first_byte_nothing_is_resent() {
+    let begun = EVENTS.to_owned() + &chunk("data: {\"choices\":[]}\n\n");
+    let pair = Pair::new(send_and_close(&begun), send(&json(200, "{}")), "").await;
+    assert_eq!(pair.ask().await.status, 200);
+    assert_eq!(pair.asked(), [1, 0]);
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_502_and_not_resent() {
+    let pair = Pair::new(send_and_close("SSH-2.0-OpenSSH_9.2\r\n\r\n"), send(&json(200, "{}")), "").await;
+    assert_eq!(pair.ask().await.status, 502);
+    assert_eq!(pair.asked(), [1, 0]);
+}
+
+#[tokio::test]
+async fn an_error_as_first_event_becomes_its_status() {
+    let event = r#"{"error":{"message":"too long","type":"BadRequestError","param":null,"code":400}}"#;
+    let stream = EVENTS.to_owned() + &chunk(&format!("data: {event}\n\n")) + &chunk("data: [DONE]\n\n") + END;
+    for steps in [send(&stream), vec![Step::Drip(stream.clone().into_bytes())]] {
+        let pair = Pair::new(steps, send(&json(200, "{}")), "").await;
+        let answer = pair.ask().await;
+        assert_eq!((answer.status, answer.text().as_str()), (400, event));
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert_eq!(pair.asked(), [1, 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_error_as_first_event_is_resent() {
+    let event =
+        "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n";
+    let stream = EVENTS.to_owned() + &chunk(": hold on\n\n") + &chunk(event);
+    let pair = Pair::new(send(&stream), send(&json(200, "{}")), "").await;
+    assert_eq!(pair.ask().await.status, 200);
+    assert_eq!(pair.asked(), [1, 1]);
+    assert_eq!(pair.router.metric("isotherm_upstream_errors_total", &["error_event"]), 1.0);
+}
+
+#[tokio::test]
+async fn a_later_error_event_passes_as_it_is() {
+    let events = "data: {\"choices\":[]}\n\ndata: {\"error\":{\"code\":500}}\n\ndata: [DONE]\n\n";
+    let pair = Pair::new(send(&(EVENTS.to_owned() + &chunk(events) + END)), send(&json(200, "{}")), "").await;
+    let answer = pair.ask().await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, events));
+    assert_eq!(pair.asked(), [1, 0]);
+}
+
+#[tokio::test]
+async fn a_reused_connection_that_was_just_closed_is_replaced_without_blame() {
+    // Each connection carries one request; the second breaks without a byte, as when an engine closes an idle one.
+    let origin = Origin::start(|seen| {
+        static BEFORE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+        let mut before = BEFORE.lock().unwrap();
+        if before.contains(&seen.connection) {
+            return vec![Step::Close];
+        }
+        before.push(seen.connection);
+        vec![Step::Send(json(200, "{}").into_bytes())]
+    })
+    .await;
+    let router = Router::before(&[&origin], "");
+    for _ in 0..6 {
+        assert_eq!(router.ask(chat("x")).await.status, 200);
+    }
+    // The first on a fresh connection; then, by turns, one that breaks and a fresh one.
+    assert_eq!((origin.seen().len(), origin.connections()), (11, 6));
+    assert_eq!(router.metric("isotherm_retries_total", &["reused_connection"]), 5.0);
+    assert_eq!(router.metric("isotherm_upstream_errors_total", &[]), 0.0);
+    assert_eq!(router.availability("a"), Availability::Up);
+}
+
+#[tokio::test]
+async fn a_reused_connection_closed_while_idle_is_not_used() {
+    let steps = vec![Step::Send(json(200, "{}").into_bytes()), Step::Pause(Duration::from_millis(20)), Step::Close];
+    let origin = Origin::start(move |_| steps.clone()).await;
+    let router = Router::before(&[&origin], "");
+    for _ in 0..3 {
+        assert_eq!(router.ask(chat("x")).await.status, 200);
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+    assert_eq!((origin.seen().len(), origin.connections()), (3, 3));
+    assert_eq!(router.metric("isotherm_retries_total", &["reused_connection"]), 0.0);
+}
+
+#[tokio::test]
+async fn connections_are_reused_within_their_time_and_not_beyond() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let router = Router::before(&[&origin], "timeouts: { pool_idle: 50ms }\n");
+    for _ in 0..5 {
+        assert_eq!(router.ask(chat("x")).await.status, 200);
+    }
+    assert_eq!(origin.connections(), 1);
+    tokio::time::sleep(Duration::from_millis(80)).await;
+    assert_eq!(router.ask(chat("x")).await.status, 200);
+    assert_eq!(origin.connections(), 2);
+}
+
+#[tokio::test]
+async fn resends_stop_when_their_budget_is_used_up() {
+    let first = Origin::answering(&json(503, "{}")).await;
+    let second = Origin::answering(&json(503, "{}")).await;
+    let router = Router::before(&[&first, &second], "");
+    let mut client = router.connect().await;
+    for _ in 0..300 {
+        client.send(chat("x")).await;
+        assert_eq!(client.answer().await.status, 503);
+    }
+    let attempts = first.seen().len() + second.seen().len();
+    // 100 to begin with, one in five requests, ten a second.
+    assert!((400..=500).contains(&attempts), "{attempts}");
+    assert!(router.metric("isotherm_resends_refused_total", &[]) > 100.0);
+}
+
+#[tokio::test]
+async fn an_early_refusal_of_a_large_body_is_passed_on() {
+    // The instance answers before it has read the body, and closes.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let instance = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = vec![0; 1_000];
+        stream.read_exact(&mut head).await.unwrap();
+        stream.write_all(json(413, "too large").as_bytes()).await.unwrap();
+        // Reads nothing more until the router has given up on it.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    });
+    let router = Router::before_urls(&[url], "");
+    let answer = router.ask(chat(&"x".repeat(12 << 20))).await;
+    assert_eq!((answer.status, answer.text().as_str()), (413, "too large"));
+    instance.abort();
+}

@@ -42,11 +42,22 @@ impl Router {
 
     /// A router with these endpoints.
     pub(crate) fn with_endpoints(endpoints: &str, top: &str) -> Router {
+        Router::start(endpoints, top, &Environment::default())
+    }
+
+    /// A router whose one variant has these further lines, and what the environment says.
+    pub(crate) fn with_environment(variant: &str, environment: &Environment) -> Router {
+        let endpoints = format!("  - name: chat\n    variants:\n      - name: AllTraffic\n{variant}");
+        Router::start(&endpoints, "", environment)
+    }
+
+    fn start(endpoints: &str, top: &str, environment: &Environment) -> Router {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("isotherm.yaml");
         let text = format!("listen: 127.0.0.1:0\nexpose_decisions: true\n{top}endpoints:\n{endpoints}");
         std::fs::write(&file, &text).unwrap();
-        let config = load(&file).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let config = Config::load(Some(&file), environment, &Overrides::default());
+        let config = config.unwrap_or_else(|error| panic!("{error}\n{text}"));
         let metrics = Arc::new(Metrics::new("test"));
         let fleet = Fleet::new(&config, Arc::clone(&metrics), Clock::start());
         let settings = Settings { threads: 1, ..Settings::of(&config) };
