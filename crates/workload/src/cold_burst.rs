@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use crate::generator::Generator;
+use crate::generator::{Generator, single};
 use crate::invalid::{check_count, check_range};
 use crate::pieces::PieceMaker;
 use crate::seed::{Purpose, stream};
@@ -91,7 +91,7 @@ impl Generator for ColdBurst {
         Some(Box::new((0..).flat_map(move |number: u32| {
             let begin = workload.every.saturating_mul(number);
             workload.burst(seed, u64::from(number)).into_iter().map(move |(offset, request)| {
-                Ok(Arrival { at: begin.saturating_add(offset), requests: Box::new(std::iter::once(request)) })
+                Ok(Arrival { at: begin.saturating_add(offset), requests: single(request) })
             })
         })))
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 
-use crate::generator::{Session, Sessions};
+use crate::generator::{Session, Sessions, single};
 use crate::invalid::{check_count, check_exponent, check_range};
 use crate::pacing::users_for;
 use crate::pieces::{PieceMaker, shared};
@@ -83,14 +83,14 @@ impl Sessions for Corpus {
         let session = SessionId(number);
         let mut pieces = PieceMaker::for_session(session);
         let question = pieces.piece(rng.random_range(self.question_tokens.clone()));
-        Box::new(std::iter::once(PlannedRequest {
+        single(PlannedRequest {
             session,
             tenant: TenantId::default(),
             think: Duration::ZERO,
             prompt: vec![self.document(seed, rank), question],
             output: pieces.id(),
             output_tokens: rng.random_range(self.output_tokens.clone()),
-        }))
+        })
     }
 }
 

@@ -14,6 +14,11 @@ pub type Session = Box<dyn Iterator<Item = PlannedRequest> + Send>;
 /// Sessions without times, numbered by their order.
 pub(crate) type NumberedSessions = Box<dyn Iterator<Item = Result<Session, TraceError>> + Send>;
 
+/// A session of one request.
+pub(crate) fn single(request: PlannedRequest) -> Session {
+    Box::new(std::iter::once(request))
+}
+
 /// A kind of workload.
 pub(crate) trait Generator {
     /// Its name in reports.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 
-use crate::generator::{Session, Sessions};
+use crate::generator::{Session, Sessions, single};
 use crate::invalid::{check_count, check_share};
 use crate::pieces::{PieceMaker, shared};
 use crate::seed::{Purpose, stream};
@@ -63,7 +63,7 @@ impl Sessions for HotPrefix {
         let session = SessionId(number);
         let hot = Piece::new(shared(0), self.hot_tokens);
         let question = self.documents.question(&mut rng, &mut PieceMaker::for_session(session), hot);
-        Box::new(std::iter::once(PlannedRequest { session, ..question }))
+        single(PlannedRequest { session, ..question })
     }
 }
 

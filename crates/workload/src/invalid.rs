@@ -22,6 +22,8 @@ pub enum InvalidWorkload {
     Gaps { per_second: f64, variation: f64, error: rand_distr::GammaError },
     #[error("bursts come every {every:?} and take {within:?}; the first must not be below the second, nor 0")]
     OverlappingBursts { every: Duration, within: Duration },
+    #[error("the longest answer is {longest} tokens; engines generate at least {shortest}")]
+    ShortAnswer { longest: u32, shortest: u32 },
     #[error("{workload} has no users; give it arrivals in open loop")]
     NoUsers { workload: &'static str },
     #[error("{workload} has no times of its own; give it users, Poisson arrivals or bursts")]

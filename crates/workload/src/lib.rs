@@ -5,6 +5,9 @@
 //! seed gives the same plan and the same text on every machine.
 
 mod arrivals;
+mod azure;
+mod chat_lengths;
+mod chats;
 mod cold_burst;
 mod corpus;
 mod counting;
@@ -14,6 +17,7 @@ mod generator;
 mod hot_prefix;
 mod invalid;
 mod long_output;
+mod mooncake;
 mod no_sharing;
 mod pacing;
 mod pieces;
@@ -27,6 +31,9 @@ mod trace;
 mod words;
 
 pub use arrivals::{Arrival, Arrivals, OpenLoop};
+pub use azure::Azure;
+pub use chat_lengths::ChatLengths;
+pub use chats::Chats;
 pub use cold_burst::ColdBurst;
 pub use corpus::Corpus;
 pub use counting::{Counter, HitRate, Prediction};
@@ -35,6 +42,7 @@ pub use generator::Session;
 pub use hot_prefix::HotPrefix;
 pub use invalid::InvalidWorkload;
 pub use long_output::LongOutput;
+pub use mooncake::Mooncake;
 pub use no_sharing::NoSharing;
 pub use pacing::users_for;
 pub use plan::{Load, Plan, UserRequests, Workload};

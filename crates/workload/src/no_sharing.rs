@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use crate::generator::{Session, Sessions};
+use crate::generator::{Session, Sessions, single};
 use crate::invalid::{check_count, check_range};
 use crate::pacing::{first_appearance, think, users_for};
 use crate::pieces::PieceMaker;
@@ -72,7 +72,7 @@ impl Sessions for NoSharing {
 
     fn session(&self, seed: u64, number: u64) -> Session {
         let mut pieces = PieceMaker::for_session(SessionId(number));
-        Box::new(std::iter::once(self.request(&mut stream(seed, Purpose::Session, number), &mut pieces)))
+        single(self.request(&mut stream(seed, Purpose::Session, number), &mut pieces))
     }
 
     fn user(&self, seed: u64, user: u32) -> UserRequests {

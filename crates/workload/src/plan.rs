@@ -3,8 +3,8 @@
 use crate::arrivals::{Timing, speed_up};
 use crate::generator::{Generator, Session};
 use crate::{
-    Arrivals, ColdBurst, Corpus, Documents, HotPrefix, InvalidWorkload, LongOutput, NoSharing, OpenLoop,
-    PlannedRequest, Tenants,
+    Arrivals, Azure, Chats, ColdBurst, Corpus, Documents, HotPrefix, InvalidWorkload, LongOutput, Mooncake, NoSharing,
+    OpenLoop, PlannedRequest, Tenants,
 };
 
 /// What all clients will send, without any text.
@@ -161,6 +161,8 @@ workloads! {
     Documents,
     /// A fixed set of documents that everybody asks about.
     Corpus,
+    /// Conversations of real lengths.
+    Chats,
     /// One prefix that very many requests share, beside documents.
     HotPrefix,
     /// Prompts that share nothing.
@@ -171,4 +173,8 @@ workloads! {
     LongOutput,
     /// Bursts of equal beginnings that nobody sent before.
     ColdBurst,
+    /// A recorded trace with the hashes of blocks.
+    Mooncake,
+    /// A recorded trace of lengths.
+    Azure,
 }
