@@ -33,8 +33,7 @@ struct Shared {
 /// What only changes need to know.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
-    /// Instances that were removed by the admin API although the file or a DNS name still lists them, and which of these
-    /// does.
+    /// Instances that the admin API removed although the file or a DNS name lists them, and which of the two does.
     pub(crate) withdrawn: HashMap<Location, Origin>,
 }
 

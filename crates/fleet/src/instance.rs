@@ -21,7 +21,6 @@ const NOTE_EVERY: Duration = Duration::from_millis(100);
 static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
 
 /// One life of a replica: made when it is added, the same until it is removed.
-#[derive(Debug)]
 pub struct Instance {
     serial: u64,
     location: Arc<Location>,
@@ -192,6 +191,13 @@ impl Instance {
 
     pub(crate) fn set_problem(&self, problem: Option<Arc<str>>) {
         *self.problem.lock() = problem;
+    }
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Location { endpoint, variant, instance } = &*self.location;
+        write!(f, "Instance({endpoint}/{variant}/{instance}, serial {}, at {})", self.serial, self.address.url())
     }
 }
 

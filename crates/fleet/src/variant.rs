@@ -10,6 +10,7 @@ mod slot;
 mod tests;
 mod waiting;
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::task::Waker;
@@ -34,7 +35,6 @@ use crate::{Clock, Instance, Location};
 ///
 /// Choosing and counting happen in one step under one lock, so that two threads can't take the same last place. What
 /// the lock guards is plain numbers; it is held for microseconds and never across an await.
-#[derive(Debug)]
 pub struct Variant {
     endpoint: Arc<str>,
     name: Arc<str>,
@@ -45,7 +45,6 @@ pub struct Variant {
     guarded: Mutex<Guarded>,
 }
 
-#[derive(Debug)]
 struct Guarded {
     state: VariantState<Arc<Instance>>,
     queue: Queue,
@@ -286,6 +285,13 @@ impl Variant {
         drop(guarded);
         placed.into_iter().for_each(Waker::wake);
         result
+    }
+}
+
+/// Its name is enough to know it by, and taking the lock to tell more could wait for the one who asks.
+impl fmt::Debug for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Variant({}/{})", self.endpoint, self.name)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The guard that gives a request's slot back: exactly once, however the request ends.
 
+use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -10,7 +11,6 @@ use super::{Placement, Variant};
 use crate::Instance;
 
 /// Counts a request as in flight on its instance until it is dropped; then whoever waited longest gets the room.
-#[derive(Debug)]
 #[must_use = "dropping the guard ends the request's count"]
 pub struct SlotGuard {
     variant: Arc<Variant>,
@@ -23,6 +23,12 @@ impl SlotGuard {
     /// The variant that the request was placed in.
     pub fn variant(&self) -> &Arc<Variant> {
         &self.variant
+    }
+}
+
+impl fmt::Debug for SlotGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotGuard").field("variant", &self.variant).field("slot", &self.slot).finish_non_exhaustive()
     }
 }
 
