@@ -21,7 +21,12 @@ impl Metrics {
 
     /// The sum over all series of this name that have all of these labels.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
-        self.matching(name, labels).map(|sample| sample.value).sum()
+        let has = |sample: &Sample, name: &str, value: &str| {
+            sample.labels.iter().any(|(own_name, own_value)| own_name == name && own_value == value)
+        };
+        let named = self.0.iter().filter(|sample| sample.name == name);
+        let matching = named.filter(|sample| labels.iter().all(|(name, value)| has(sample, name, value)));
+        matching.map(|sample| sample.value).sum()
     }
 
     /// Requests in flight on all instances.
@@ -29,28 +34,9 @@ impl Metrics {
         self.sum("isotherm_in_flight", &[])
     }
 
-    /// The highest of them; 0 without any.
-    pub fn highest(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
-        self.matching(name, labels).map(|sample| sample.value).fold(0.0, f64::max)
-    }
-
-    /// Whether there is a series of this name.
-    pub fn has(&self, name: &str) -> bool {
-        self.matching(name, &[]).next().is_some()
-    }
-
     fn parse(text: &str) -> Metrics {
         let samples = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
         Metrics(samples.map(|line| parse_sample(line).unwrap_or_else(|| panic!("no sample: {line}"))).collect())
-    }
-
-    fn matching<'a>(&'a self, name: &'a str, labels: &'a [(&'a str, &'a str)]) -> impl Iterator<Item = &'a Sample> {
-        self.0.iter().filter(move |sample| {
-            sample.name == name
-                && labels.iter().all(|(name, value)| {
-                    sample.labels.iter().any(|(own_name, own_value)| own_name == name && own_value == value)
-                })
-        })
     }
 }
 
@@ -80,7 +66,7 @@ mod tests {
         assert_eq!(metrics.sum("a_total", &[]), 7.0);
         assert_eq!(metrics.sum("a_total", &[("reason", "home")]), 3.0);
         assert_eq!(metrics.sum("a_total", &[("instance", "http://127.0.0.1:1")]), 3.0);
-        assert_eq!(metrics.highest("a_total", &[]), 4.0);
-        assert!(metrics.has("b") && !metrics.has("a"));
+        assert_eq!(metrics.sum("b", &[]), 0.5);
+        assert_eq!(metrics.sum("a", &[]), 0.0);
     }
 }
