@@ -8,6 +8,7 @@ mod alarm;
 mod answer;
 mod connection;
 mod data_plane;
+mod explain;
 mod headers;
 mod listener;
 mod own;
@@ -24,4 +25,5 @@ mod watch;
 mod worker;
 
 pub use data_plane::{DataPlane, Drained, RulesHandle};
+pub use explain::{ExplainError, Explanation, Place, Prefix, Question, Unit, explain};
 pub use settings::{Rules, Settings};

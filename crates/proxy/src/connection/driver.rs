@@ -54,10 +54,7 @@ pub(super) async fn drive<C: Conversation>(
         if state.is_unobserved() && poll_gone(stream, &mut look, context, worker).is_ready() {
             return Poll::Ready(());
         }
-        match state.due() {
-            Some(due) => limit.poll(context, due, worker.clock()),
-            None => Poll::Pending,
-        }
+        limit.poll(context, state.due(), worker.clock())
     })
     .await;
 }

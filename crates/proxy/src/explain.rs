@@ -1,0 +1,257 @@
+//! Why a request goes where it goes: decodes it and looks up its order of instances, without counting or sending it.
+
+mod render;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method};
+use isotherm_core::{Availability, ModelHash, PrefixAware, Routing, SpillRule, Strategy, StrategyName};
+use isotherm_fleet::{Endpoint, Fleet, OrderedInstance, Serving, Variant};
+use isotherm_wire::api::Api;
+use isotherm_wire::request::{CharacterCount, describe};
+use serde::{Deserialize, Serialize};
+
+use crate::headers::PREFIX_AWARE_ID;
+use crate::prompt::{Form, Prompt, Read, tenant_id};
+use crate::rescue::Failure;
+use crate::route::Route;
+use crate::settings::Rules;
+
+/// A request to be explained.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'q> {
+    /// The path that it would be sent to; found out from the body when `None`.
+    pub path: Option<&'q str>,
+    /// Its body.
+    pub body: &'q [u8],
+    /// Its `x-amzn-sagemaker-prefix-aware-id` header.
+    pub tenant_id: Option<&'q str>,
+    /// The name of the key that it would be sent with.
+    pub principal: Option<&'q str>,
+}
+
+/// Where a request would go and why, as things stand. Tells no text of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The path.
+    pub path: String,
+    /// Whether the path was found out from the body.
+    pub path_assumed: bool,
+    /// The endpoint.
+    pub endpoint: String,
+    /// The variant; the one with the greatest share of traffic where there are several.
+    pub variant: String,
+    /// How many other variants of the endpoint get traffic, too: there, the key is another one.
+    pub other_variants: usize,
+    /// The variant's strategy.
+    pub strategy: StrategyName,
+    /// The model that the request names.
+    pub model: Option<String>,
+    /// What separates its placement from that of equal prefixes.
+    pub tenant_id: Option<String>,
+    /// What the prefix is cut from; `None` where the strategy does not look at prefixes.
+    pub prefix: Option<Prefix>,
+    /// The key of the prefix, in hexadecimal; `None` without text.
+    pub key: Option<String>,
+    /// Which share of the keys the strategy decides, in percent; the others go at random.
+    pub rollout: u8,
+    /// How many requests in flight make a home full.
+    pub concurrency_threshold: Option<u32>,
+    /// Where a request goes whose home is full.
+    pub spill: Option<SpillRule>,
+    /// The instance that stores what the request refers to, and beats every strategy while it is eligible.
+    pub pinned: Option<String>,
+    /// The instances in the order of the key; without a key, in the order of the configuration.
+    pub order: Vec<Place>,
+}
+
+/// The prefix of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prefix {
+    /// What is counted.
+    pub unit: Unit,
+    /// How long the whole text, or body, is.
+    pub text_length: usize,
+    /// How much of it decides the home, at most.
+    pub prefix_length: u32,
+    /// Whether all of the text is within the prefix: then the question is part of the key, and another question to the
+    /// same document has another home.
+    pub covers_everything: bool,
+}
+
+/// What a prefix is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Unicode characters of the text.
+    Characters,
+    /// Bytes of the body as it came.
+    Bytes,
+}
+
+/// An instance's place in the order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its id.
+    pub instance: String,
+    /// Where it is reached.
+    pub url: String,
+    /// Requests in flight on it.
+    pub in_flight: u32,
+    /// The most that may be.
+    pub max_in_flight: Option<u32>,
+    /// Whether it may be chosen for this request.
+    pub eligible: bool,
+    /// `up`, `draining`, `down` or `ejected`.
+    pub availability: String,
+}
+
+/// Why a request cannot be explained: it would be refused before it is placed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExplainError {
+    /// No instance is asked at this path.
+    #[error("{0}: at this path, no instance is asked with a prompt")]
+    Path(String),
+    /// The body is no JSON.
+    #[error("the body cannot be understood: {0}")]
+    Malformed(#[from] isotherm_wire::request::Malformed),
+    /// The tenant id is none.
+    #[error("the tenant id must be 1 to 64 visible ASCII characters")]
+    TenantId,
+    /// No instance serves the model.
+    #[error("no instance serves the model {0:?}")]
+    ModelNotFound(String),
+    /// There is no endpoint, or none of its variants gets traffic.
+    #[error("no variant gets traffic")]
+    NoVariant,
+}
+
+/// Explains where a request would go under these rules.
+///
+/// # Errors
+///
+/// When it would be refused before an instance is chosen.
+pub fn explain(fleet: &Fleet, rules: &Rules, question: &Question<'_>) -> Result<Explanation, ExplainError> {
+    let path = question.path.unwrap_or_else(|| likely_path(question.body));
+    let route = Route::find(&Method::POST, path, &rules.allow_paths).map_err(|_| ExplainError::Path(path.into()))?;
+    let form = Form::of(&route, &HeaderMap::new());
+    if form == Form::Ignored {
+        return Err(ExplainError::Path(path.into()));
+    }
+    let mut read = Read::new(Bytes::copy_from_slice(question.body), form, None, rules.hash_seed)?;
+    let model = read.prompt.model.as_deref().filter(|_| path.starts_with("/v1/")).map(ModelHash::of);
+    let topology = fleet.topology();
+    let endpoint = match topology.serving(model) {
+        Serving::Endpoint(endpoint) => endpoint,
+        Serving::Nowhere => return Err(ExplainError::ModelNotFound(read.prompt.model.unwrap_or_default().into())),
+        Serving::NoEndpoint => return Err(ExplainError::NoVariant),
+    };
+    let (variant, other_variants) = busiest(endpoint).ok_or(ExplainError::NoVariant)?;
+    let routing = variant.routing();
+    read.cut_at(routing.prefix_length(), rules.hash_seed)?;
+    let tenant_id = checked(question.tenant_id)?.or(read.prompt.cache_key.as_deref().map(str::to_owned));
+    let key =
+        read.prompt.key(rules.hash_seed, variant.endpoint(), variant.name(), question.principal, question.tenant_id);
+    let stored = read.prompt.previous_response_id.as_deref();
+    let pinned = stored.and_then(|id| fleet.stored_responses().locate(id));
+    let now = fleet.clock().now();
+    let order = match key {
+        Some(key) => variant.order(key, model, now).iter().map(Place::of).collect(),
+        None => Place::unordered(variant, now),
+    };
+    Ok(Explanation {
+        path: path.into(),
+        path_assumed: question.path.is_none(),
+        endpoint: endpoint.name().to_string(),
+        variant: variant.name().to_string(),
+        other_variants,
+        strategy: routing.strategy.name(),
+        model: read.prompt.model.as_deref().map(str::to_owned),
+        tenant_id,
+        prefix: prefix(&read.prompt, question.body, form, &routing),
+        key: key.map(|key| key.to_string()),
+        rollout: routing.rollout.percent(),
+        concurrency_threshold: prefix_aware(&routing).map(|rules| rules.concurrency_threshold.get()),
+        spill: prefix_aware(&routing).map(|rules| rules.spill),
+        pinned: pinned.map(|location| location.instance.to_string()),
+        order,
+    })
+}
+
+/// The path that a body like this is sent to.
+fn likely_path(body: &[u8]) -> &'static str {
+    let has_text = |api: Api| {
+        let mut any = false;
+        let described = describe(body, api, &mut |_: &str| {
+            any = true;
+            false
+        });
+        described.is_ok() && any
+    };
+    let likely = [Api::ChatCompletions, Api::Completions, Api::Responses].into_iter().find(|api| has_text(*api));
+    likely.unwrap_or(Api::Invocations).path()
+}
+
+fn busiest(endpoint: &Endpoint) -> Option<(&std::sync::Arc<Variant>, usize)> {
+    let shares = || endpoint.variants().iter().filter(|share| share.weight > 0.0);
+    let busiest = shares().max_by(|a, b| a.weight.total_cmp(&b.weight))?;
+    Some((&busiest.variant, shares().count() - 1))
+}
+
+/// A tenant id as a header would be checked.
+fn checked(id: Option<&str>) -> Result<Option<String>, ExplainError> {
+    let Some(id) = id else { return Ok(None) };
+    let mut headers = HeaderMap::new();
+    headers.insert(PREFIX_AWARE_ID, HeaderValue::from_str(id).map_err(|_| ExplainError::TenantId)?);
+    tenant_id(&headers).map(|id| id.map(str::to_owned)).map_err(|_: Failure| ExplainError::TenantId)
+}
+
+fn prefix(prompt: &Prompt, body: &[u8], form: Form, routing: &Routing) -> Option<Prefix> {
+    let prefix_length = routing.prefix_length()?.get();
+    let (unit, text_length) = match form {
+        _ if prompt.in_bytes => (Unit::Bytes, body.len()),
+        Form::Api(api) => (Unit::Characters, characters(body, api)),
+        _ => (Unit::Characters, characters(body, Api::ChatCompletions)),
+    };
+    Some(Prefix { unit, text_length, prefix_length, covers_everything: !prompt.continued })
+}
+
+fn characters(body: &[u8], api: Api) -> usize {
+    let mut count = CharacterCount::default();
+    // What cannot be read has no text.
+    let _ = describe(body, api, &mut count);
+    count.characters()
+}
+
+fn prefix_aware(routing: &Routing) -> Option<PrefixAware> {
+    match routing.strategy {
+        Strategy::PrefixAware(rules) => Some(rules),
+        Strategy::Random | Strategy::RoundRobin | Strategy::LeastOutstandingRequests => None,
+    }
+}
+
+impl Place {
+    fn of(ordered: &OrderedInstance) -> Place {
+        let now = &ordered.now;
+        Place {
+            instance: now.instance.id().to_string(),
+            url: now.instance.address().url().to_string(),
+            in_flight: now.in_flight,
+            max_in_flight: now.max_in_flight.map(std::num::NonZero::get),
+            eligible: ordered.eligible,
+            availability: now.availability.as_str().to_owned(),
+        }
+    }
+
+    fn unordered(variant: &Variant, now: isotherm_core::Time) -> Vec<Place> {
+        let instances = variant.instances(now).into_iter();
+        instances
+            .map(|now| {
+                let eligible = now.availability == Availability::Up;
+                Place::of(&OrderedInstance { now, eligible })
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Tests of explaining, against a fleet that was never asked anything.
+
+use std::sync::Arc;
+
+use isotherm_config::{Config, Environment, Overrides};
+use isotherm_core::RouteRequest;
+use isotherm_fleet::Clock;
+use isotherm_telemetry::Metrics;
+
+use super::*;
+
+fn fleet(strategy: &str) -> (Fleet, Rules) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("isotherm.yaml");
+    let text = format!(
+        "endpoints:\n  - name: chat\n    variants:\n      - name: AllTraffic\n        routing: {{ {strategy} }}\n        \
+         instances:\n          - {{ id: a, url: \"http://10.0.0.1:1\" }}\n          - {{ id: b, url: \
+         \"http://10.0.0.2:1\", max_in_flight: 1 }}\n          - {{ id: c, url: \"http://10.0.0.3:1\" }}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let config = Config::load(Some(&file), &Environment::default(), &Overrides::default()).unwrap();
+    let fleet = Fleet::new(&config, Arc::new(Metrics::new("test")), Clock::start());
+    (fleet, Rules::of(&config))
+}
+
+fn question(body: &str) -> Question<'_> {
+    Question { path: None, body: body.as_bytes(), tenant_id: None, principal: None }
+}
+
+const CHAT: &str = r#"{"model":"m","messages":[{"role":"user","content":"policy, then a question"}]}"#;
+
+#[test]
+fn it_tells_what_a_real_decision_would_be() {
+    let (fleet, rules) = fleet("prefix_length: 6, concurrency_threshold: 2");
+    let explanation = explain(&fleet, &rules, &question(CHAT)).unwrap();
+    assert_eq!((explanation.path.as_str(), explanation.path_assumed), ("/v1/chat/completions", true));
+    let prefix = explanation.prefix.as_ref().unwrap();
+    assert_eq!((prefix.unit, prefix.text_length, prefix.covers_everything), (Unit::Characters, 23, false));
+    let key =
+        isotherm_core::PrefixKey::from_u128(u128::from_str_radix(explanation.key.as_deref().unwrap(), 16).unwrap());
+    let topology = fleet.topology();
+    let variant = topology.variants().next().unwrap();
+    let request = RouteRequest { key: Some(key), ..RouteRequest::default() };
+    let chosen = variant.choose(&request, fleet.clock().now(), &mut rand_pcg::Pcg64::new(1, 1)).unwrap();
+    assert_eq!(chosen.decision.chosen.as_str(), explanation.home().unwrap().instance);
+    assert_eq!(explanation.order.len(), 3);
+    let again = explain(&fleet, &rules, &question(CHAT)).unwrap();
+    assert_eq!(again.home().unwrap().in_flight, 1, "explaining counts nothing by itself");
+}
+
+#[test]
+fn a_text_within_the_prefix_is_told_to_have_a_home_of_its_own() {
+    let (fleet, rules) = fleet("prefix_length: 4096");
+    let short = question(r#"{"inputs":"a policy and a question","parameters":{"max_new_tokens":5}}"#);
+    let explanation = explain(&fleet, &rules, &short).unwrap();
+    assert_eq!((explanation.path.as_str(), explanation.path_assumed), ("/invocations", true));
+    assert_eq!(explanation.prefix.as_ref().unwrap().unit, Unit::Bytes);
+    assert!(explanation.prefix.as_ref().unwrap().covers_everything);
+    let text = explanation.to_string();
+    assert!(text.contains("other questions about the same text have other homes"), "{text}");
+    assert!(text.contains("(assumed from the body)") && text.contains("bytes of the body"), "{text}");
+}
+
+#[test]
+fn it_tells_when_a_request_would_spill() {
+    let (fleet, rules) = fleet("prefix_length: 6, concurrency_threshold: 2");
+    let text = explain(&fleet, &rules, &question(CHAT)).unwrap().to_string();
+    assert!(text.contains("spill      to ") && text.contains("it does not now: 0 in flight"), "{text}");
+}
+
+#[test]
+fn strategies_without_keys_say_so() {
+    let (fleet, rules) = fleet("strategy: RANDOM");
+    let explanation = explain(&fleet, &rules, &question(CHAT)).unwrap();
+    assert_eq!((explanation.key.as_deref(), explanation.prefix.clone()), (None, None));
+    assert!(explanation.to_string().contains("does not look at prefixes"));
+}
+
+#[test]
+fn the_path_follows_from_the_body_unless_it_is_given() {
+    for (body, path) in [
+        (r#"{"prompt":"x"}"#, "/v1/completions"),
+        (r#"{"input":"x"}"#, "/v1/responses"),
+        (r#"{"inputs":"x"}"#, "/invocations"),
+        ("no json", "/invocations"),
+    ] {
+        assert_eq!(likely_path(body.as_bytes()), path, "{body}");
+    }
+    let (fleet, rules) = fleet("prefix_length: 6");
+    let at = |path| explain(&fleet, &rules, &Question { path: Some(path), ..question(CHAT) });
+    assert!(!at("/v1/messages").unwrap().path_assumed);
+    for path in ["/v1/models", "/health", "/nowhere"] {
+        assert_eq!(at(path), Err(ExplainError::Path(path.into())));
+    }
+    assert!(matches!(
+        explain(&fleet, &rules, &Question { path: Some("/v1/chat/completions"), ..question("no json") }),
+        Err(ExplainError::Malformed(_))
+    ));
+}
+
+#[test]
+fn an_explanation_survives_the_wire() {
+    let (fleet, rules) = fleet("prefix_length: 6");
+    let explanation = explain(&fleet, &rules, &Question { tenant_id: Some("t-1"), ..question(CHAT) }).unwrap();
+    let json = serde_json::to_string(&explanation).unwrap();
+    assert!(!json.contains("question"), "no text is told: {json}");
+    assert_eq!(serde_json::from_str::<Explanation>(&json).unwrap(), explanation);
+}
