@@ -114,3 +114,107 @@ pub(crate) fn speed_up(recorded: OpenLoop, rate: f64) -> OpenLoop {
         Err(error) => Some(Err(error)),
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{Arrival, Arrivals, Documents, InvalidWorkload, Load, NoSharing, Plan, PlannedRequest};
+
+    const EACH_FIVE_SECONDS: Arrivals = Arrivals::Poisson { per_second: 0.2 };
+
+    fn plan(arrivals: Arrivals, seed: u64) -> Result<Plan, InvalidWorkload> {
+        Plan::with_arrivals(NoSharing::for_instances(7), arrivals, seed)
+    }
+
+    fn open(arrivals: Arrivals, count: usize) -> Vec<Arrival> {
+        let arrivals = plan(arrivals, 1).unwrap().open_loop().unwrap();
+        arrivals.take(count).map(Result::unwrap).collect()
+    }
+
+    /// Mean and standard deviation of the gaps, in seconds.
+    fn gaps(arrivals: Arrivals) -> (f64, f64) {
+        let times: Vec<f64> = open(arrivals, 50_001).iter().map(|arrival| arrival.at.as_secs_f64()).collect();
+        let gaps: Vec<f64> = times.array_windows().map(|[before, after]| after - before).collect();
+        assert!(gaps.iter().all(|gap| *gap >= 0.0));
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean) * (gap - mean)).sum::<f64>() / gaps.len() as f64;
+        (mean, variance.sqrt())
+    }
+
+    #[test]
+    fn gaps_have_the_stated_rate_and_variation() {
+        for (arrivals, variation) in [
+            (Arrivals::Poisson { per_second: 4.0 }, 1.0),
+            (Arrivals::Bursts { per_second: 4.0, variation: 3.0 }, 3.0),
+            (Arrivals::Bursts { per_second: 4.0, variation: 0.1 }, 0.1),
+        ] {
+            let (mean, deviation) = gaps(arrivals);
+            assert!((mean * 4.0 - 1.0).abs() < 0.05, "{arrivals:?}: {mean}");
+            assert!((deviation / mean / variation - 1.0).abs() < 0.05, "{arrivals:?}: {deviation}");
+        }
+    }
+
+    #[test]
+    fn values_do_not_move_between_releases() {
+        let nanoseconds: Vec<u128> = open(EACH_FIVE_SECONDS, 2).iter().map(|arrival| arrival.at.as_nanos()).collect();
+        assert_eq!(nanoseconds, [2_333_910_677, 2_388_512_628]);
+    }
+
+    #[test]
+    fn same_seed_same_arrivals_other_seed_others() {
+        let arrivals = |seed| -> Vec<(Duration, Vec<PlannedRequest>)> {
+            let open = plan(EACH_FIVE_SECONDS, seed).unwrap().open_loop().unwrap().take(50).map(Result::unwrap);
+            open.map(|Arrival { at, requests }| (at, requests.collect())).collect()
+        };
+        assert_eq!(arrivals(1), arrivals(1));
+        assert_ne!(arrivals(1), arrivals(2));
+    }
+
+    #[test]
+    fn a_session_begins_at_once_and_pauses_before_what_follows() {
+        let plan = Plan::with_arrivals(Documents::for_instances(7), EACH_FIVE_SECONDS, 1).unwrap();
+        let mut last = None;
+        for arrival in plan.open_loop().unwrap().take(200).map(Result::unwrap) {
+            let requests: Vec<PlannedRequest> = arrival.requests.collect();
+            assert!((5..=6).contains(&requests.len()));
+            assert!(requests.iter().all(|request| request.prompt[0] == requests[0].prompt[0]));
+            assert!(last < Some(requests[0].prompt[0].id), "every session has its own document");
+            assert_eq!(requests[0].think, Duration::ZERO);
+            assert!(requests[1..].iter().all(|request| request.think > Duration::ZERO));
+            last = requests.last().map(|request| request.output);
+        }
+    }
+
+    #[test]
+    fn users_make_a_closed_loop() {
+        let plan = Plan::new(NoSharing::for_instances(7), 1).unwrap();
+        let Load::Closed(users) = plan.load() else { panic!("users are a closed loop") };
+        assert_eq!(users.len(), 46);
+        assert!(plan.open_loop().is_none());
+        assert_eq!(super::tests::plan(EACH_FIVE_SECONDS, 1).unwrap().users(), 0);
+    }
+
+    #[test]
+    fn arrivals_that_cannot_be_are_refused() {
+        let refuse = |arrivals| plan(arrivals, 1).unwrap_err().to_string();
+        assert_eq!(
+            refuse(Arrivals::Poisson { per_second: 0.0 }),
+            "the number of sessions per second is 0; it must be a number above 0"
+        );
+        assert_eq!(
+            refuse(Arrivals::Bursts { per_second: 1.0, variation: f64::NAN }),
+            "the variation of the gaps between sessions is NaN; it must be a number above 0"
+        );
+        assert!(refuse(Arrivals::Bursts { per_second: 1.0, variation: 1e-200 }).starts_with("no gaps can be drawn"));
+        assert_eq!(
+            refuse(Arrivals::Recorded { rate: 1.0 }),
+            "no-sharing has no times of its own; give it users, Poisson arrivals or bursts"
+        );
+    }
+
+    #[test]
+    fn times_beyond_all_clocks_end_the_arrivals() {
+        assert!(open(Arrivals::Poisson { per_second: 1e-300 }, 1).is_empty());
+    }
+}

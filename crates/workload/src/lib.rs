@@ -1,9 +1,14 @@
 //! What clients send: seeded plans of requests, what counting predicts for them, and the text of their prompts.
 //!
-//! A [`Plan`] says who sends what and when: lengths, which beginnings are shared, think times. It holds no text, so
-//! that a simulator can run it on block chains alone; [`TextWriter`] makes the text for those who need it. The same
-//! seed gives the same plan and the same text on every machine.
+//! A [`Plan`] says who sends what and when: lengths, which beginnings are shared, think times. Its [`Load`] is either
+//! users in closed loop or sessions that arrive in open loop; a simulator and a load generator pull the same requests
+//! from it. It holds no text, so that a simulator can run it on block chains alone; [`TextWriter`] makes the text for
+//! those who need it. The same seed gives the same plan and the same text on every machine, as far as their logarithms
+//! and powers agree to the last bit.
+//!
+//! Recorded workloads are read as streams, one record at a time, from what comes with Isotherm or from files.
 
+mod agents;
 mod arrivals;
 mod azure;
 mod chat_lengths;
@@ -30,6 +35,7 @@ mod text;
 mod trace;
 mod words;
 
+pub use agents::{AgentSessions, Agents};
 pub use arrivals::{Arrival, Arrivals, OpenLoop};
 pub use azure::Azure;
 pub use chat_lengths::ChatLengths;

@@ -23,7 +23,7 @@ impl PieceMaker {
     }
 
     pub(crate) fn for_session(session: SessionId) -> PieceMaker {
-        PieceMaker { next: SESSIONS | (session.0 << SESSION_BITS) }
+        PieceMaker { next: of_session(session, 0).0 }
     }
 
     pub(crate) fn piece(&mut self, tokens: u32) -> Piece {
@@ -35,6 +35,11 @@ impl PieceMaker {
         self.next += 1;
         id
     }
+}
+
+/// The id of a piece of a numbered session, by its number there.
+pub(crate) fn of_session(session: SessionId, piece: u64) -> PieceId {
+    PieceId(SESSIONS | ((session.0 << SESSION_BITS) + piece))
 }
 
 /// The id of text that any session may have, by a number that the workload gives it.

@@ -3,8 +3,8 @@
 use crate::arrivals::{Timing, speed_up};
 use crate::generator::{Generator, Session};
 use crate::{
-    Arrivals, Azure, Chats, ColdBurst, Corpus, Documents, HotPrefix, InvalidWorkload, LongOutput, Mooncake, NoSharing,
-    OpenLoop, PlannedRequest, Tenants,
+    Agents, Arrivals, Azure, Chats, ColdBurst, Corpus, Documents, HotPrefix, InvalidWorkload, LongOutput, Mooncake,
+    NoSharing, OpenLoop, PlannedRequest, Tenants,
 };
 
 /// What all clients will send, without any text.
@@ -163,6 +163,8 @@ workloads! {
     Corpus,
     /// Conversations of real lengths.
     Chats,
+    /// Recorded sessions of a coding agent.
+    Agents,
     /// One prefix that very many requests share, beside documents.
     HotPrefix,
     /// Prompts that share nothing.

@@ -148,3 +148,98 @@ impl Lines {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::path::{Path, PathBuf};
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use tempfile::TempDir;
+
+    use super::TraceSource;
+    use crate::{Azure, Load, Mooncake, Plan, Workload};
+
+    fn file(name: &str, content: &[u8]) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        (folder, path)
+    }
+
+    fn numbers(path: &Path) -> Vec<Result<u32, String>> {
+        let parse = |line: &str| line.parse().map(Some).map_err(|_| format!("{line:?} is no number"));
+        let shorter = |error: super::TraceError| error.to_string().replace(&path.display().to_string(), "FILE");
+        TraceSource::file(path).records(parse).map(|number| number.map_err(shorter)).collect()
+    }
+
+    /// How many requests a trace in a file has before its end or the error.
+    fn replay(workload: impl Fn(TraceSource) -> Workload, content: &str) -> (usize, Option<String>) {
+        let (_folder, path) = file("trace", content.as_bytes());
+        let plan = Plan::new(workload(TraceSource::file(&path)), 1).unwrap();
+        let Load::Open(arrivals) = plan.load() else { panic!("a trace is no closed loop") };
+        let mut arrivals: Vec<_> = arrivals.collect();
+        let error = arrivals.pop_if(|last| last.is_err()).and_then(Result::err);
+        let error = error.map(|error| error.to_string().replace(&path.display().to_string(), "FILE"));
+        assert!(arrivals.iter().all(Result::is_ok));
+        (arrivals.len(), error)
+    }
+
+    #[test]
+    fn reading_ends_at_the_first_wrong_line_and_names_it() {
+        let (_folder, path) = file("trace", b"1\n\n 2 \r\n3\nfour\n5\n");
+        let error = "FILE, line 5: \"four\" is no number".to_owned();
+        assert_eq!(numbers(&path), [Ok(1), Ok(2), Ok(3), Err(error)]);
+    }
+
+    #[test]
+    fn a_compressed_file_is_read_like_a_plain_one() {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(b"7\n8").unwrap();
+        let (_folder, path) = file("trace.gz", &gzip.finish().unwrap());
+        assert_eq!(numbers(&path), [Ok(7), Ok(8)]);
+        std::fs::write(&path, b"7\n8").unwrap();
+        assert!(numbers(&path)[0].as_ref().is_err_and(|error| error.starts_with("FILE, line 1: ")));
+    }
+
+    #[test]
+    fn a_missing_file_is_the_first_and_last_record() {
+        let (folder, _) = file("trace", b"");
+        let numbers = numbers(&folder.path().join("other"));
+        assert_eq!(numbers.len(), 1);
+        assert!(numbers[0].as_ref().is_err_and(|error| error.starts_with("cannot open the trace ")), "{numbers:?}");
+    }
+
+    #[test]
+    fn wrong_mooncake_records_are_named() {
+        let replay = |content: &str| replay(|trace| Mooncake { trace }.into(), content);
+        let good = r#"{"timestamp": 5, "input_length": 513, "output_length": 0, "hash_ids": [0, 1], "more": 1}"#;
+        assert_eq!(replay(&format!("{good}\n{good}")), (2, None));
+        let (count, error) = replay(&format!("{good}\n{}", good.replace("[0, 1]", "[0]")));
+        assert_eq!((count, error.is_some_and(|error| error.contains("line 2: hash_ids has 1 entries"))), (1, true));
+        let (count, error) = replay(&format!("{good}\n{}", good.replace(": 5,", ": 4,")));
+        let expected = "FILE, line 2: the time stamp goes back from 5 to 4; sort the trace by time";
+        assert_eq!((count, error.as_deref()), (1, Some(expected)));
+        let (count, error) = replay(&good.replace("input_length", "input"));
+        assert_eq!((count, error.is_some_and(|error| error.contains("missing field `input_length`"))), (0, true));
+    }
+
+    #[test]
+    fn wrong_azure_records_are_named() {
+        let replay = |content: &str| replay(|trace| Azure { trace }.into(), content);
+        let header = "TIMESTAMP,ContextTokens,GeneratedTokens";
+        let good = "2023-11-16 23:59:59.9,10,0";
+        assert_eq!(replay(&format!("{header}\n{good}\n2023-11-17 00:00:00.1000000,0,3\n")), (2, None));
+        for (line, what) in [
+            ("2023-11-16 23:59:59.8,1,1", "the time goes back to 2023-11-16T23:59:59.8; sort the trace by time"),
+            ("2023-11-17 00:00:00,1", "2 fields; the three of a trace are TIMESTAMP,ContextTokens,GeneratedTokens"),
+            ("2023-11-17 00:00:00,-1,1", "ContextTokens is \"-1\"; it must be a whole number of tokens"),
+        ] {
+            let expected = format!("FILE, line 3: {what}");
+            assert_eq!(replay(&format!("{header}\n{good}\n{line}\n")), (1, Some(expected)));
+        }
+        let (_, error) = replay("yesterday,1,1");
+        assert!(error.is_some_and(|error| error.starts_with("FILE, line 1: TIMESTAMP is \"yesterday\": ")));
+    }
+}
