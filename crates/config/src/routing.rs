@@ -59,6 +59,7 @@ impl From<RoutingElement> for Routing {
             StrategyName::PrefixAware => {
                 Strategy::PrefixAware(PrefixAware { prefix_length, concurrency_threshold, spill })
             }
+            StrategyName::Adaptive => Strategy::Adaptive,
         };
         Routing { strategy, rollout }
     }

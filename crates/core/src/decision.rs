@@ -64,13 +64,17 @@ pub enum Reason {
     RoundRobin,
     /// It had the fewest requests in flight.
     LeastOutstanding,
+    /// `ADAPTIVE`: it adds the least latency, and holds some of the prompt.
+    Warm,
+    /// `ADAPTIVE`: it adds the least latency, and holds nothing of the prompt.
+    Cold,
     /// An earlier choice failed before it answered.
     Retry,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 9] = [
+    pub const ALL: [Reason; 11] = [
         Reason::Home,
         Reason::Spill,
         Reason::Saturated,
@@ -79,6 +83,8 @@ impl Reason {
         Reason::Random,
         Reason::RoundRobin,
         Reason::LeastOutstanding,
+        Reason::Warm,
+        Reason::Cold,
         Reason::Retry,
     ];
 
@@ -93,6 +99,8 @@ impl Reason {
             Reason::Random => "random",
             Reason::RoundRobin => "round_robin",
             Reason::LeastOutstanding => "least_outstanding",
+            Reason::Warm => "warm",
+            Reason::Cold => "cold",
             Reason::Retry => "retry",
         }
     }

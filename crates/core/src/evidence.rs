@@ -3,12 +3,13 @@
 //! *Down* is a fact: nothing listens there, or probes fail. It is never chosen. *Ejected* is a suspicion: requests fail
 //! there while the process is alive. It is not chosen for a while, unless suspicion has fallen on more than half.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::Time;
 
-/// Failed probes in a row that make an instance down.
-const PROBES_TO_DOWN: u32 = 3;
+/// How many failed probes in a row make an instance down, where nothing else is said.
+pub(crate) const PROBES_TO_DOWN: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
 /// A probe that timed out says nothing while a response byte came within this time: a long prefill is not death.
 const ALIVE_AFTER_BYTE: Duration = Duration::from_secs(30);
 /// Failed requests in a row that eject.
@@ -53,8 +54,8 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Takes in what was seen at `now`.
-    pub(crate) fn observe(&mut self, evidence: Evidence, now: Time) {
+    /// Takes in what was seen at `now`; so many failed probes in a row make the instance down.
+    pub(crate) fn observe(&mut self, evidence: Evidence, now: Time, probes_to_down: NonZeroU32) {
         match evidence {
             Evidence::ProbeAnswered => {
                 self.failed_probes = 0;
@@ -63,7 +64,7 @@ impl Health {
             Evidence::ProbeTimedOut { last_byte: Some(byte) } if now.since(byte) < ALIVE_AFTER_BYTE => {}
             Evidence::ProbeFailed | Evidence::ProbeTimedOut { .. } => {
                 self.failed_probes += 1;
-                self.down |= self.failed_probes >= PROBES_TO_DOWN;
+                self.down |= self.failed_probes >= probes_to_down.get();
             }
             Evidence::ConnectRefused => self.down = true,
             Evidence::ConnectFailed | Evidence::RequestFailed => self.fail(now),
@@ -141,6 +142,12 @@ impl Availability {
 mod tests {
     use super::*;
 
+    impl Health {
+        fn sees(&mut self, evidence: Evidence, now: Time) {
+            self.observe(evidence, now, PROBES_TO_DOWN);
+        }
+    }
+
     fn at(seconds: u64) -> Time {
         Time::ZERO + Duration::from_secs(seconds)
     }
@@ -149,23 +156,23 @@ mod tests {
     fn three_failed_probes_in_a_row_make_it_down_and_one_good_one_ends_it() {
         let mut health = Health::default();
         for _ in 0..2 {
-            health.observe(Evidence::ProbeFailed, at(0));
+            health.sees(Evidence::ProbeFailed, at(0));
         }
-        health.observe(Evidence::ProbeAnswered, at(1));
+        health.sees(Evidence::ProbeAnswered, at(1));
         for _ in 0..2 {
-            health.observe(Evidence::ProbeFailed, at(2));
+            health.sees(Evidence::ProbeFailed, at(2));
         }
         assert!(!health.is_down());
-        health.observe(Evidence::ProbeTimedOut { last_byte: None }, at(3));
+        health.sees(Evidence::ProbeTimedOut { last_byte: None }, at(3));
         assert!(health.is_down());
-        health.observe(Evidence::ProbeAnswered, at(4));
+        health.sees(Evidence::ProbeAnswered, at(4));
         assert!(!health.is_down());
     }
 
     #[test]
     fn a_refused_connection_makes_it_down_at_once() {
         let mut health = Health::default();
-        health.observe(Evidence::ConnectRefused, at(0));
+        health.sees(Evidence::ConnectRefused, at(0));
         assert!(health.is_down());
     }
 
@@ -173,11 +180,11 @@ mod tests {
     fn a_long_prefill_is_not_death() {
         let mut health = Health::default();
         for second in 100..129 {
-            health.observe(Evidence::ProbeTimedOut { last_byte: Some(at(100)) }, at(second));
+            health.sees(Evidence::ProbeTimedOut { last_byte: Some(at(100)) }, at(second));
         }
         assert!(!health.is_down());
         for second in 130..133 {
-            health.observe(Evidence::ProbeTimedOut { last_byte: Some(at(100)) }, at(second));
+            health.sees(Evidence::ProbeTimedOut { last_byte: Some(at(100)) }, at(second));
         }
         assert!(health.is_down());
     }
@@ -189,7 +196,7 @@ mod tests {
         for expected in [10, 20, 40, 80, 160, 300, 300] {
             for _ in 0..5 {
                 assert!(!health.is_ejected(now));
-                health.observe(Evidence::RequestFailed, now);
+                health.sees(Evidence::RequestFailed, now);
             }
             assert!(health.is_ejected(now + Duration::from_secs(expected - 1)));
             now = now + Duration::from_secs(expected);
@@ -203,18 +210,18 @@ mod tests {
         let mut health = Health::default();
         for _ in 0..20 {
             for _ in 0..4 {
-                health.observe(Evidence::RequestFailed, at(0));
+                health.sees(Evidence::RequestFailed, at(0));
             }
-            health.observe(Evidence::RequestAnswered, at(0));
+            health.sees(Evidence::RequestAnswered, at(0));
         }
         assert!(!health.is_ejected(at(0)));
         for _ in 0..5 {
-            health.observe(Evidence::ConnectFailed, at(0));
+            health.sees(Evidence::ConnectFailed, at(0));
         }
         assert!(health.is_ejected(at(9)));
-        health.observe(Evidence::RequestAnswered, at(10 + 120));
+        health.sees(Evidence::RequestAnswered, at(10 + 120));
         for _ in 0..5 {
-            health.observe(Evidence::RequestFailed, at(200));
+            health.sees(Evidence::RequestFailed, at(200));
         }
         assert!(health.is_ejected(at(209)) && !health.is_ejected(at(210)), "the first ejection's length again");
     }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use crate::adaptive::Work;
+
 /// The stable name of an instance; rendezvous hashes it, so a key comes home whatever port a restarted process has.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId(Arc<str>);
@@ -96,10 +98,12 @@ pub struct Generation(pub(crate) u64);
 ///
 /// It can't be copied, and [`VariantState::finish`](crate::VariantState::finish) takes it, so it is given back at most
 /// once; whoever holds it must see that it is given back at all.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 #[must_use = "a slot that is dropped is never given back"]
 pub struct Slot {
     pub(crate) generation: Generation,
+    /// What `ADAPTIVE` believes of the request.
+    pub(crate) work: Option<Work>,
 }
 
 impl Slot {

@@ -4,10 +4,12 @@
 //! Nothing here reads a clock, does I/O, or keeps global randomness, so that the proxy and the simulator run the very
 //! same code. Nothing here sees text either: prompts arrive as bytes to hash and leave as a [`PrefixKey`].
 
+mod adaptive;
 mod budget;
 mod decision;
 mod eligibility;
 mod evidence;
+mod index;
 mod instance;
 mod key;
 mod placement;
@@ -15,10 +17,12 @@ mod strategy;
 mod time;
 mod variant;
 
+pub use adaptive::{BLOCK_BYTES, Prompt};
 pub use budget::RetryBudget;
 pub use decision::{Arm, Choice, Decision, Reason, Refusal, SpillCause};
 pub use eligibility::{ModelHash, Models};
 pub use evidence::{Availability, Evidence};
+pub use index::BlockHash;
 pub use instance::{Generation, InstanceId, InstanceSpec, Slot, Weight, WeightError};
 pub use key::{HashSeed, KeyScope, PrefixDigest, PrefixHasher, PrefixKey, prefix_key};
 pub use placement::InstanceHash;
@@ -27,4 +31,4 @@ pub use strategy::{
     UnknownStrategy,
 };
 pub use time::Time;
-pub use variant::{InstanceView, OrderEntry, RouteRequest, VariantState};
+pub use variant::{InstanceView, OrderEntry, Report, RouteRequest, VariantState};

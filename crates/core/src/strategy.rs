@@ -17,6 +17,8 @@ pub enum Strategy {
     LeastOutstandingRequests,
     /// The key's home while it is below the concurrency threshold, else elsewhere.
     PrefixAware(PrefixAware),
+    /// Where the request adds the least latency, by what each instance is believed to hold and to have before it.
+    Adaptive,
 }
 
 impl Strategy {
@@ -27,6 +29,7 @@ impl Strategy {
             Strategy::RoundRobin => StrategyName::RoundRobin,
             Strategy::LeastOutstandingRequests => StrategyName::LeastOutstandingRequests,
             Strategy::PrefixAware(_) => StrategyName::PrefixAware,
+            Strategy::Adaptive => StrategyName::Adaptive,
         }
     }
 }
@@ -71,6 +74,8 @@ pub enum StrategyName {
     LeastOutstandingRequests,
     /// See [`Strategy::PrefixAware`].
     PrefixAware,
+    /// See [`Strategy::Adaptive`].
+    Adaptive,
 }
 
 impl StrategyName {
@@ -89,6 +94,7 @@ impl StrategyName {
             StrategyName::RoundRobin => "ROUND_ROBIN",
             StrategyName::LeastOutstandingRequests => "LEAST_OUTSTANDING_REQUESTS",
             StrategyName::PrefixAware => "PREFIX_AWARE",
+            StrategyName::Adaptive => "ADAPTIVE",
         }
     }
 }
@@ -236,7 +242,7 @@ impl Routing {
     pub fn prefix_length(&self) -> Option<PrefixLength> {
         match self.strategy {
             Strategy::PrefixAware(prefix_aware) => Some(prefix_aware.prefix_length),
-            Strategy::Random | Strategy::RoundRobin | Strategy::LeastOutstandingRequests => None,
+            Strategy::Random | Strategy::RoundRobin | Strategy::LeastOutstandingRequests | Strategy::Adaptive => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod choose;
 mod explain;
+mod feedback;
 #[cfg(test)]
 mod tests;
 
@@ -10,10 +11,10 @@ use std::num::NonZeroU32;
 use self::choose::Candidate;
 pub use self::choose::RouteRequest;
 pub use self::explain::{InstanceView, OrderEntry};
-use crate::evidence::Health;
-use crate::{
-    Evidence, Generation, InstanceHash, InstanceId, InstanceSpec, Models, RetryBudget, Routing, Slot, Time, Weight,
-};
+pub use self::feedback::Report;
+use crate::adaptive::{Adaptive, Beliefs};
+use crate::evidence::{Health, PROBES_TO_DOWN};
+use crate::{Evidence, Generation, InstanceHash, InstanceId, InstanceSpec, Models, RetryBudget, Routing, Time, Weight};
 
 /// The instances of a variant and how requests are spread over them.
 ///
@@ -22,17 +23,19 @@ use crate::{
 #[derive(Debug)]
 pub struct VariantState<T> {
     routing: Routing,
+    probes_to_down: NonZeroU32,
     instances: Vec<Instance<T>>,
     next_generation: u64,
     /// Where ties of least outstanding start, so that they are taken in turn.
     tie_cursor: usize,
     retry_budget: RetryBudget,
+    adaptive: Adaptive,
     /// Kept between choices, so that choosing allocates nothing.
     candidates: Vec<Candidate>,
 }
 
 #[derive(Debug)]
-struct Instance<T> {
+pub(crate) struct Instance<T> {
     id: InstanceId,
     hash: InstanceHash,
     weight: Weight,
@@ -44,6 +47,7 @@ struct Instance<T> {
     health: Health,
     /// Smooth weighted round robin: grows by the weight each turn, falls by the sum of weights when chosen.
     credit: f64,
+    beliefs: Beliefs,
     data: T,
 }
 
@@ -52,10 +56,12 @@ impl<T: Clone> VariantState<T> {
     pub fn new(routing: Routing, now: Time) -> VariantState<T> {
         VariantState {
             routing,
+            probes_to_down: PROBES_TO_DOWN,
             instances: Vec::new(),
             next_generation: 0,
             tie_cursor: 0,
             retry_budget: RetryBudget::new(now),
+            adaptive: Adaptive::new(),
             candidates: Vec::new(),
         }
     }
@@ -68,6 +74,11 @@ impl<T: Clone> VariantState<T> {
     /// Changes the routing configuration; counters and health stay.
     pub fn set_routing(&mut self, routing: Routing) {
         self.routing = routing;
+    }
+
+    /// How many failed probes in a row make an instance down; 3 where nothing is said.
+    pub fn set_probes_to_down(&mut self, probes: NonZeroU32) {
+        self.probes_to_down = probes;
     }
 
     /// The budget of resends.
@@ -93,6 +104,7 @@ impl<T: Clone> VariantState<T> {
             models: Models::Unknown,
             health: Health::default(),
             credit: 0.0,
+            beliefs: self.adaptive.join(),
             data,
         });
         Some(generation)
@@ -102,7 +114,9 @@ impl<T: Clone> VariantState<T> {
     pub fn remove(&mut self, id: &InstanceId) -> Option<T> {
         let index = self.instances.iter().position(|instance| instance.id == *id)?;
         // Keeps the order, which is the order of turns and of listings.
-        Some(self.instances.remove(index).data)
+        let gone = self.instances.remove(index);
+        self.adaptive.index.leave(gone.beliefs.seat);
+        Some(gone.data)
     }
 
     /// Changes the weight and the bound of a living instance; its counters stay. False when there is none of that id.
@@ -135,24 +149,20 @@ impl<T: Clone> VariantState<T> {
 
     /// Takes in something that was seen of an instance. True when it changed whether the instance may be chosen.
     pub fn observe(&mut self, generation: Generation, evidence: Evidence, now: Time) -> bool {
+        let probes_to_down = self.probes_to_down;
         self.by_generation(generation).is_some_and(|instance| {
             let before = (instance.health.is_down(), instance.health.is_ejected(now));
-            instance.health.observe(evidence, now);
+            instance.health.observe(evidence, now, probes_to_down);
             before != (instance.health.is_down(), instance.health.is_ejected(now))
         })
     }
 
-    /// Gives a slot back. False when the life that it counted on has ended, so that nothing became free.
-    pub fn finish(&mut self, slot: Slot) -> bool {
-        self.by_generation(slot.generation).is_some_and(|instance| {
-            instance.in_flight -= 1;
-            true
-        })
+    fn by_generation(&mut self, generation: Generation) -> Option<&mut Instance<T>> {
+        self.position(generation).map(|at| &mut self.instances[at])
     }
 
-    fn by_generation(&mut self, generation: Generation) -> Option<&mut Instance<T>> {
+    fn position(&self, generation: Generation) -> Option<usize> {
         // Generations grow in the order of the instances.
-        let index = self.instances.binary_search_by_key(&generation, |instance| instance.generation).ok()?;
-        self.instances.get_mut(index)
+        self.instances.binary_search_by_key(&generation, |instance| instance.generation).ok()
     }
 }

@@ -1,5 +1,10 @@
 //! A production variant that all threads share: one short lock around the routing state, and the queue before it.
 
+/// How many failed probes in a row make an instance of this variant down; the configuration allows no 0.
+fn probes_to_down(plan: &isotherm_config::Variant) -> NonZeroU32 {
+    NonZeroU32::new(plan.health.failures).unwrap_or(NonZeroU32::MIN)
+}
+
 #[cfg(test)]
 #[cfg(feature = "shuttle")]
 mod interleavings;
@@ -97,7 +102,9 @@ impl Variant {
     ) -> Variant {
         let metrics = registry.variant(&endpoint, plan.name.as_str());
         let queue = Queue::new(metrics.waiting().clone());
-        let guarded = Guarded { state: VariantState::new(plan.routing, clock.now()), queue };
+        let mut state = VariantState::new(plan.routing, clock.now());
+        state.set_probes_to_down(probes_to_down(&plan));
+        let guarded = Guarded { state, queue };
         Variant {
             endpoint,
             name: plan.name.shared(),
@@ -135,9 +142,12 @@ impl Variant {
     }
 
     pub(crate) fn set_plan(&self, plan: isotherm_config::Variant) {
-        let routing = plan.routing;
+        let (routing, probes_to_down) = (plan.routing, probes_to_down(&plan));
         self.plan.store(Arc::new(plan));
-        self.change(|state| state.set_routing(routing));
+        self.change(|state| {
+            state.set_probes_to_down(probes_to_down);
+            state.set_routing(routing);
+        });
     }
 
     pub(crate) fn clock(&self) -> Clock {

@@ -225,7 +225,7 @@ fn characters(body: &[u8], api: Api) -> usize {
 fn prefix_aware(routing: &Routing) -> Option<PrefixAware> {
     match routing.strategy {
         Strategy::PrefixAware(rules) => Some(rules),
-        Strategy::Random | Strategy::RoundRobin | Strategy::LeastOutstandingRequests => None,
+        Strategy::Random | Strategy::RoundRobin | Strategy::LeastOutstandingRequests | Strategy::Adaptive => None,
     }
 }
 

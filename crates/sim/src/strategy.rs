@@ -43,6 +43,7 @@ impl Rule {
                     StrategyName::RoundRobin => Strategy::RoundRobin,
                     StrategyName::LeastOutstandingRequests => Strategy::LeastOutstandingRequests,
                     StrategyName::PrefixAware => Strategy::PrefixAware(prefix_aware),
+                    StrategyName::Adaptive => Strategy::Adaptive,
                 };
                 Box::new(CoreStrategy::new(Routing { strategy, rollout: Rollout::FULL }, hash_seed))
             }

@@ -1,5 +1,6 @@
 //! Choosing an instance for a request and counting the request there, in one step.
 
+mod adaptive;
 mod least_outstanding;
 mod prefix_aware;
 mod random;
@@ -8,6 +9,7 @@ mod round_robin;
 use rand::Rng;
 
 use super::{Instance, VariantState};
+use crate::adaptive::Prompt;
 use crate::placement::{distance, percentile};
 use crate::{
     Arm, Choice, Decision, Generation, InstanceId, ModelHash, PrefixKey, Reason, Refusal, Slot, SpillCause, Strategy,
@@ -21,6 +23,8 @@ pub struct RouteRequest<'a> {
     pub key: Option<PrefixKey>,
     /// The model that it names, where the API makes that a condition.
     pub model: Option<ModelHash>,
+    /// Its prompt as hashes of blocks, where the strategy is `ADAPTIVE`.
+    pub prompt: Option<&'a Prompt>,
     /// The instance that its session or stored response lives on; beats every strategy while that one is eligible.
     pub pinned: Option<&'a InstanceId>,
     /// The lives that failed it already.
@@ -58,7 +62,7 @@ impl<T: Clone> VariantState<T> {
             let arm = self.arm(request, rng);
             Ok((self.pick(request, &candidates, arm, rng)?, arm))
         });
-        let choice = picked.map(|(pick, arm)| self.count(request, &candidates, &pick, arm));
+        let choice = picked.map(|(pick, arm)| self.count(request, &candidates, &pick, arm, now));
         self.candidates = candidates;
         choice
     }
@@ -130,11 +134,14 @@ impl<T: Clone> VariantState<T> {
             ([only], ..) => open.iter().next().map(|_| Pick::new(*only, Reason::Single)),
             (_, Arm::Random, _) | (_, _, Strategy::Random) => random::pick(&open, rng),
             (_, _, Strategy::PrefixAware(rules)) if request.key.is_some() => prefix_aware::pick(&open, rules),
+            (_, _, Strategy::Adaptive) if request.prompt.is_some() => {
+                request.prompt.and_then(|prompt| adaptive::pick(&open, &mut self.adaptive, prompt, rng))
+            }
             (_, _, Strategy::RoundRobin) => {
                 let chosen = round_robin::pick(&open);
                 chosen.inspect(|pick| self.take_turn(candidates, pick.candidate))
             }
-            (_, _, Strategy::LeastOutstandingRequests | Strategy::PrefixAware(_)) => {
+            (_, _, Strategy::LeastOutstandingRequests | Strategy::PrefixAware(_) | Strategy::Adaptive) => {
                 let chosen = least_outstanding::pick(&open, self.tie_cursor);
                 chosen.inspect(|pick| self.tie_cursor = pick.candidate.index + 1)
             }
@@ -152,7 +159,14 @@ impl<T: Clone> VariantState<T> {
         (!self.is_tried(request, candidate)).then_some(*candidate)
     }
 
-    fn count(&mut self, request: &RouteRequest<'_>, candidates: &[Candidate], pick: &Pick, arm: Arm) -> Choice<T> {
+    fn count(
+        &mut self,
+        request: &RouteRequest<'_>,
+        candidates: &[Candidate],
+        pick: &Pick,
+        arm: Arm,
+        now: Time,
+    ) -> Choice<T> {
         let chosen = pick.candidate;
         let home = request.key.and_then(|_| nearest(candidates.iter().copied()));
         let home = home.map(|home| &self.instances[home.index]);
@@ -174,7 +188,12 @@ impl<T: Clone> VariantState<T> {
             place: request.key.map(|_| ahead as u32),
             eligible: candidates.len() as u32,
         };
-        Choice { decision, slot: Slot { generation: instance.generation }, instance: instance.data.clone() }
+        // Whoever decided: what the instance holds from now on counts for later choices.
+        let adaptive = (self.routing.strategy == Strategy::Adaptive).then_some(&mut self.adaptive);
+        let work =
+            adaptive.zip(request.prompt).map(|(adaptive, prompt)| adaptive.send(prompt, &mut instance.beliefs, now));
+        let slot = Slot { generation: instance.generation, work };
+        Choice { decision, slot, instance: instance.data.clone() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use isotherm_core::{Choice, Generation, InstanceId, ModelHash, PrefixKey, Refusal, RouteRequest, Time, VariantState};
+use isotherm_core::{Choice, Generation, InstanceId, ModelHash, PrefixKey, Prompt, Refusal, RouteRequest, Time, VariantState};
 use isotherm_telemetry::Gauge;
 use rand_pcg::Pcg64;
 
@@ -35,6 +35,7 @@ pub(super) struct Queue {
 struct Waiter {
     ticket: Ticket,
     key: Option<PrefixKey>,
+    prompt: Option<Prompt>,
     wants: Wants,
     rng: Pcg64,
     outcome: Option<Outcome>,
@@ -70,7 +71,7 @@ impl Queue {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         let wants = Wants { model: request.model, pinned: request.pinned.cloned(), tried: Box::from(request.tried) };
-        self.waiters.push_back(Waiter { ticket, key: request.key, wants, rng, outcome: None, waker: None });
+        self.waiters.push_back(Waiter { ticket, key: request.key, prompt: request.prompt.cloned(), wants, rng, outcome: None, waker: None });
         self.count(1);
         ticket
     }
@@ -144,6 +145,7 @@ impl Waiter {
     fn choose(&mut self, state: &mut VariantState<Arc<Instance>>, now: Time) -> Outcome {
         let request = RouteRequest {
             key: self.key,
+            prompt: self.prompt.as_ref(),
             model: self.wants.model,
             pinned: self.wants.pinned.as_ref(),
             tried: &self.wants.tried,

@@ -44,7 +44,7 @@ pub(crate) struct Placed {
 impl Wish {
     /// The wish as routing takes it, for a request that `tried` failed already.
     pub(crate) fn request<'w>(&'w self, tried: &'w [isotherm_core::Generation]) -> RouteRequest<'w> {
-        RouteRequest { key: self.key, model: self.model, pinned: self.pinned.as_ref(), tried }
+        RouteRequest { key: self.key, prompt: None, model: self.model, pinned: self.pinned.as_ref(), tried }
     }
 }
 

@@ -1,0 +1,84 @@
+//! How much an instance's cache holds, learned from what the engine says it found there.
+
+use crate::index::{Match, PrefixIndex, SeatId};
+
+/// A prefix counts as missing when less than this part of it was found.
+const FOUND: f64 = 0.7;
+/// Finding this much more of a prompt than was believed tells that too much was forgotten.
+const SURPLUS: f64 = 0.15;
+/// How much more is believed to fit after that.
+const GROWTH: f64 = 1.1;
+
+/// What the engine's reports have taught; nothing is believed to be evicted before the first shortfall.
+#[derive(Debug, Default)]
+pub(crate) struct Capacity {
+    learned: bool,
+}
+
+impl Capacity {
+    /// Compares the share of a prompt that was believed to be there, confirmed by an earlier request, with what the
+    /// engine found.
+    ///
+    /// A shortfall tells that the instance evicts what was last used before that prefix's last use: that is forgotten,
+    /// and no more is believed to fit than what was used since. A surplus tells that too much was forgotten.
+    pub(crate) fn compare(&mut self, index: &mut PrefixIndex, seat: SeatId, held: Match, believed: f64, found: f64) {
+        if held.confirmed > 0 && found < FOUND * believed {
+            let left = index.forget_until(seat, held.last_use);
+            let capacity = index.capacity(seat).min(left.max(u64::from(held.confirmed)));
+            index.set_capacity(seat, capacity);
+            self.learned = true;
+        } else if self.learned && found > believed + SURPLUS {
+            let grown = (index.capacity(seat) as f64 * GROWTH) as u64 + 1;
+            index.set_capacity(seat, grown);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::BlockHash;
+
+    fn prompt(name: u64, blocks: u64) -> Vec<BlockHash> {
+        (0..blocks).map(|i| BlockHash(name << 32 | i)).collect()
+    }
+
+    fn held(index: &PrefixIndex, prompt: &[BlockHash], seat: SeatId) -> Match {
+        let mut matches = Vec::new();
+        index.look_up(prompt, &mut matches);
+        matches[seat.0 as usize]
+    }
+
+    fn use_it(index: &mut PrefixIndex, prompt: &[BlockHash], seat: SeatId) {
+        index.expect(prompt, seat);
+        index.confirm(prompt, seat);
+    }
+
+    #[test]
+    fn a_shortfall_forgets_what_is_older_and_a_surplus_gives_room_again() {
+        let mut index = PrefixIndex::new(usize::MAX);
+        let seat = index.sit();
+        let mut capacity = Capacity::default();
+        for name in 1..=10 {
+            use_it(&mut index, &prompt(name, 10), seat);
+        }
+        let third = held(&index, &prompt(3, 10), seat);
+        use_it(&mut index, &prompt(3, 10), seat);
+        capacity.compare(&mut index, seat, third, 1.0, 0.0);
+        assert_eq!(held(&index, &prompt(2, 10), seat).blocks, 0);
+        assert_eq!(held(&index, &prompt(3, 10), seat).blocks, 10, "it is there again");
+        assert_eq!(index.capacity(seat), 80);
+        use_it(&mut index, &prompt(11, 10), seat);
+        assert_eq!(held(&index, &prompt(4, 10), seat).blocks, 0, "the longest unused made room");
+        capacity.compare(&mut index, seat, Match::default(), 0.0, 1.0);
+        assert_eq!(index.capacity(seat), 89);
+    }
+
+    #[test]
+    fn without_a_shortfall_nothing_is_believed_to_be_evicted() {
+        let mut index = PrefixIndex::new(usize::MAX);
+        let seat = index.sit();
+        Capacity::default().compare(&mut index, seat, Match::default(), 0.0, 1.0);
+        assert_eq!(index.capacity(seat), u64::MAX);
+    }
+}

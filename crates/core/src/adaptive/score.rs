@@ -1,0 +1,77 @@
+//! The score of an instance for a request: the latency that sending it there adds, to itself and to the others.
+
+use super::pace::PRIOR;
+
+/// What a first token that comes later weighs, beside time in which tokens follow each other.
+const FIRST_TOKEN: f64 = 3.0;
+/// Milliseconds that a stream adds to a decode step of the prior's engine: by itself, and for each token of context.
+const STEP_PER_STREAM: f64 = 0.02;
+const STEP_PER_CONTEXT_TOKEN: f64 = 1.3e-5;
+/// How much prefills that are queued where streams run weigh for those streams.
+const QUEUED_STALL: f64 = 0.3;
+
+/// An instance before the request, and the request there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    /// Milliseconds per uncached token, learned.
+    pub(crate) pace: f64,
+    /// Uncached tokens that were sent there and have no first token yet.
+    pub(crate) queued: f64,
+    /// Requests in flight there.
+    pub(crate) in_flight: f64,
+    /// Tokens of the request that it would have to compute.
+    pub(crate) uncached: f64,
+    /// Tokens of the request.
+    pub(crate) prompt: f64,
+    /// Tokens of an answer.
+    pub(crate) output: f64,
+}
+
+/// The latency in milliseconds that the request adds there: its own wait and prefill, the stall that its prefill
+/// inflicts on the streams that run there, and the slow-down of decoding, its own and theirs.
+///
+/// Where prefixes are cached decides through `uncached`; a hot prefix spreads by itself once decoding beside many
+/// streams costs more than computing the prefix again elsewhere. The form and its weights come from simulations of long
+/// prompts, chats and hot prefixes; the terms for queued and own prefill are those of Mooncake's and Dynamo's rules, the
+/// product of own prefill and streams that of LMetric's (arXiv 2603.15202).
+pub(crate) fn marginal_latency(load: &Load) -> f64 {
+    let Load { pace, queued, in_flight, uncached, prompt, output } = *load;
+    let per_stream = pace / PRIOR * (STEP_PER_STREAM + STEP_PER_CONTEXT_TOKEN * prompt);
+    let own = FIRST_TOKEN * pace * (queued + uncached);
+    let stall = pace * uncached * (1.0 + in_flight) + QUEUED_STALL * pace * queued * in_flight;
+    let decode = 2.0 * per_stream * output * in_flight;
+    own + stall + decode
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(queued: f64, in_flight: f64, uncached: f64) -> f64 {
+        marginal_latency(&Load { pace: PRIOR, queued, in_flight, uncached, prompt: 8_000.0, output: 150.0 })
+    }
+
+    #[test]
+    fn a_warm_instance_wins_until_it_is_much_busier() {
+        assert!(load(0.0, 4.0, 100.0) < load(0.0, 2.0, 8_000.0));
+        assert!(load(0.0, 60.0, 100.0) > load(0.0, 0.0, 8_000.0), "then a hot prefix spreads");
+    }
+
+    #[test]
+    fn more_of_anything_is_worse() {
+        let base = load(1_000.0, 3.0, 500.0);
+        assert!(load(2_000.0, 3.0, 500.0) > base);
+        assert!(load(1_000.0, 4.0, 500.0) > base);
+        assert!(load(1_000.0, 3.0, 600.0) > base);
+    }
+
+    #[test]
+    fn the_choice_does_not_depend_on_the_unit_of_pace() {
+        let scaled = |pace, queued, in_flight, uncached| {
+            marginal_latency(&Load { pace, queued, in_flight, uncached, prompt: 4_000.0, output: 100.0 })
+        };
+        let ratio = scaled(PRIOR, 500.0, 2.0, 900.0) / scaled(PRIOR, 100.0, 6.0, 50.0);
+        let slower = scaled(30.0 * PRIOR, 500.0, 2.0, 900.0) / scaled(30.0 * PRIOR, 100.0, 6.0, 50.0);
+        assert!((ratio - slower).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,360 @@
+//! What each instance's cache is believed to hold: a tree of prompts, cut into blocks, with the instances that hold them.
+//!
+//! A prompt is a chain of blocks whose hashes are chained too, so that one hash stands for everything up to its block.
+//! Runs of blocks without a branch share one node, so a prompt of 32 KB costs a few look-ups whatever its length, and a
+//! block costs eight bytes however many instances hold it. Each instance's share is ordered by last use, the ends of
+//! prompts first, as engines evict.
+
+mod node;
+mod seat;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use self::node::{Node, NodeId, Nodes, Residence};
+use self::seat::Seat;
+
+/// The hash of a block and of everything before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockHash(pub u64);
+
+/// An instance's place in the index; numbers are small and are given again after an instance has gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SeatId(pub(crate) u32);
+
+/// When something was last used: counts uses, so that order is exact whatever the clock's resolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Use(u64);
+
+/// The beliefs about all instances of a variant, within a budget of bytes.
+#[derive(Debug)]
+pub(crate) struct PrefixIndex {
+    nodes: Nodes,
+    /// The node that begins with a block. Chained hashes make the parent part of the name.
+    by_first_block: HashMap<BlockHash, NodeId, BuildHasherDefault<AlreadyHashed>>,
+    seats: Vec<Option<Seat>>,
+    uses: u64,
+    budget: usize,
+    bytes: usize,
+}
+
+/// How much of a prompt an instance holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Match {
+    /// Leading blocks that it holds or is computing now.
+    pub(crate) blocks: u32,
+    /// Leading blocks of which an earlier request has got its first token there.
+    pub(crate) confirmed: u32,
+    /// When the deepest of the confirmed ones was last used.
+    pub(crate) last_use: Use,
+}
+
+impl PrefixIndex {
+    pub(crate) fn new(budget: usize) -> PrefixIndex {
+        PrefixIndex {
+            nodes: Nodes::default(),
+            by_first_block: HashMap::default(),
+            seats: Vec::new(),
+            uses: 0,
+            budget,
+            bytes: 0,
+        }
+    }
+
+    /// Takes a seat for an instance.
+    pub(crate) fn sit(&mut self) -> SeatId {
+        let free = self.seats.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.seats.push(None);
+            self.seats.len() - 1
+        });
+        self.seats[free] = Some(Seat::default());
+        SeatId(free as u32)
+    }
+
+    /// Forgets an instance and everything that it was believed to hold.
+    pub(crate) fn leave(&mut self, seat: SeatId) {
+        self.clear(seat);
+        self.seats[seat.0 as usize] = None;
+    }
+
+    /// Forgets what an instance was believed to hold: its process is another one.
+    pub(crate) fn clear(&mut self, seat: SeatId) {
+        for id in self.nodes.ids() {
+            if let Some(at) = self.nodes[id].residence_of(seat) {
+                let before = self.nodes[id].held(&self.nodes[id].residences[at]);
+                let last_use = self.nodes[id].residences[at].last_use;
+                self.nodes[id].residences[at] = Residence { seat, confirmed: 0, expected_by: 0, last_use };
+                self.shrunk(id, seat, before);
+            }
+        }
+    }
+
+    /// How much of a prompt each instance holds, into `matches` by seat; returns how many leading blocks anyone holds.
+    pub(crate) fn look_up(&self, prompt: &[BlockHash], matches: &mut Vec<Match>) -> u32 {
+        matches.clear();
+        matches.resize(self.seats.len(), Match::default());
+        let mut position = 0;
+        while let Some((node, shared)) = self.step(prompt, position) {
+            for residence in &node.residences {
+                let found = &mut matches[residence.seat.0 as usize];
+                if found.blocks == position {
+                    found.blocks = position + node.held(residence).min(shared);
+                }
+                if found.confirmed == position && residence.confirmed > 0 {
+                    found.confirmed = position + residence.confirmed.min(shared);
+                    found.last_use = residence.last_use;
+                }
+            }
+            position += shared;
+            if (shared as usize) < node.run.len() {
+                break;
+            }
+        }
+        position
+    }
+
+    /// Notes that a prompt is on its way to an instance; it counts as held there from now on.
+    pub(crate) fn expect(&mut self, prompt: &[BlockHash], seat: SeatId) {
+        self.settle(prompt, seat, |residence, _| residence.expected_by += 1);
+    }
+
+    /// The first token has come: what was expected is there.
+    pub(crate) fn confirm(&mut self, prompt: &[BlockHash], seat: SeatId) {
+        self.settle(prompt, seat, |residence, run| {
+            residence.confirmed = run;
+            residence.expected_by = residence.expected_by.saturating_sub(1);
+        });
+    }
+
+    /// The request has failed before its first token: what only it had promised is not there.
+    pub(crate) fn withdraw(&mut self, prompt: &[BlockHash], seat: SeatId) {
+        let mut path = Vec::new();
+        let mut position = 0;
+        while let Some((id, shared)) = self.step_id(prompt, position) {
+            path.push(id);
+            position += shared;
+            if (shared as usize) < self.nodes[id].run.len() {
+                break;
+            }
+        }
+        // From the end, so that what nobody holds any more goes before what leads to it.
+        for id in path.into_iter().rev() {
+            let Some(at) = self.nodes[id].residence_of(seat) else { continue };
+            let node = &mut self.nodes[id];
+            let before = node.held(&node.residences[at]);
+            node.residences[at].expected_by = node.residences[at].expected_by.saturating_sub(1);
+            self.shrunk(id, seat, before);
+        }
+        self.keep_within_capacity(seat);
+    }
+
+    /// Forgets what an instance has last used at or before a moment, and believes it to hold no more than what is left.
+    ///
+    /// Returns the blocks that are left.
+    pub(crate) fn forget_until(&mut self, seat: SeatId, moment: Use) -> u64 {
+        while let Some(oldest) = self.seat(seat).and_then(Seat::oldest)
+            && oldest.last_use <= moment
+        {
+            if !self.evict_oldest(seat, u32::MAX) {
+                break;
+            }
+        }
+        self.seat(seat).map_or(0, |seat| seat.blocks)
+    }
+
+    /// The most blocks that an instance is believed to hold; the oldest beyond it are forgotten.
+    pub(crate) fn set_capacity(&mut self, seat: SeatId, blocks: u64) {
+        if let Some(Some(seat)) = self.seats.get_mut(seat.0 as usize) {
+            seat.capacity = blocks;
+        }
+        self.keep_within_capacity(seat);
+    }
+
+    /// The most blocks that an instance is believed to hold.
+    pub(crate) fn capacity(&self, seat: SeatId) -> u64 {
+        self.seat(seat).map_or(u64::MAX, |seat| seat.capacity)
+    }
+
+    fn seat(&self, seat: SeatId) -> Option<&Seat> {
+        self.seats.get(seat.0 as usize).and_then(Option::as_ref)
+    }
+
+    /// The node at a position of a prompt, and how many of its blocks the prompt shares (at least the first).
+    fn step_id(&self, prompt: &[BlockHash], position: u32) -> Option<(NodeId, u32)> {
+        let rest = prompt.get(position as usize..)?;
+        let id = *self.by_first_block.get(rest.first()?)?;
+        let run = &self.nodes[id].run;
+        let shared = run.iter().zip(rest).take_while(|(a, b)| a == b).count();
+        Some((id, shared as u32))
+    }
+
+    fn step(&self, prompt: &[BlockHash], position: u32) -> Option<(&Node, u32)> {
+        self.step_id(prompt, position).map(|(id, shared)| (&self.nodes[id], shared))
+    }
+
+    /// Walks a prompt to its end, making nodes where there are none and ends of nodes where it ends, and applies `note` to
+    /// the instance's residence in each, with the node's length.
+    fn settle(&mut self, prompt: &[BlockHash], seat: SeatId, note: fn(&mut Residence, u32)) {
+        if self.seat(seat).is_none() {
+            return;
+        }
+        self.uses += 1;
+        let now = Use(self.uses);
+        let mut position = 0;
+        while (position as usize) < prompt.len() {
+            let (id, shared) = match self.step_id(prompt, position) {
+                Some((id, shared)) => {
+                    if (shared as usize) < self.nodes[id].run.len() {
+                        self.split(id, shared);
+                    }
+                    (id, shared)
+                }
+                None => {
+                    let run: Box<[BlockHash]> = prompt[position as usize..].into();
+                    let shared = run.len() as u32;
+                    (self.plant(Node::new(run, position)), shared)
+                }
+            };
+            self.reside(id, seat, now, note);
+            position += shared;
+        }
+        self.keep_within_capacity(seat);
+        self.keep_within_budget();
+    }
+
+    fn reside(&mut self, id: NodeId, seat: SeatId, now: Use, note: fn(&mut Residence, u32)) {
+        let node = &mut self.nodes[id];
+        let at = node.residence_of(seat).unwrap_or_else(|| {
+            let last_use = Use::default();
+            node.residences.push(Residence { seat, confirmed: 0, expected_by: 0, last_use });
+            self.bytes += node::RESIDENCE_BYTES;
+            node.residences.len() - 1
+        });
+        let (position, run) = (node.position, node.run.len() as u32);
+        let old = node.residences[at];
+        note(&mut node.residences[at], run);
+        node.residences[at].last_use = now;
+        let new = node.residences[at];
+        let (before, after) = (node.held(&old), node.held(&new));
+        if let Some(Some(seat)) = self.seats.get_mut(seat.0 as usize) {
+            seat.blocks = seat.blocks + u64::from(after) - u64::from(before);
+            seat.remove(id, position, old.last_use);
+            if new.expected_by == 0 {
+                seat.insert(id, position, now);
+            }
+        }
+    }
+
+    fn plant(&mut self, node: Node) -> NodeId {
+        self.bytes += node.bytes();
+        let first = node.run[0];
+        let id = self.nodes.add(node);
+        self.by_first_block.insert(first, id);
+        id
+    }
+
+    /// Cuts a node in two after `at` blocks; the end becomes a node of its own, where anyone holds some of it.
+    fn split(&mut self, id: NodeId, at: u32) {
+        self.bytes -= self.nodes[id].bytes();
+        let (end, beyond) = self.nodes[id].split_off(at);
+        self.bytes += self.nodes[id].bytes();
+        if beyond.is_empty() {
+            return;
+        }
+        self.bytes += end.bytes() + beyond.len() * node::RESIDENCE_BYTES;
+        let position = end.position;
+        let first = end.run[0];
+        let end_id = self.nodes.add(end);
+        for residence in beyond.iter().filter(|residence| residence.expected_by == 0) {
+            if let Some(Some(seat)) = self.seats.get_mut(residence.seat.0 as usize) {
+                seat.insert(end_id, position, residence.last_use);
+            }
+        }
+        self.by_first_block.insert(first, end_id);
+    }
+
+    /// Takes note that a residence holds fewer blocks than `before`; drops it, and the node, when it holds none.
+    fn shrunk(&mut self, id: NodeId, seat: SeatId, before: u32) {
+        let node = &mut self.nodes[id];
+        let Some(at) = node.residence_of(seat) else { return };
+        let residence = node.residences[at];
+        let held = node.held(&residence);
+        if let Some(Some(seat)) = self.seats.get_mut(seat.0 as usize) {
+            seat.blocks -= u64::from(before - held);
+            if held == 0 {
+                seat.remove(id, node.position, residence.last_use);
+            } else if residence.expected_by == 0 {
+                seat.insert(id, node.position, residence.last_use);
+            }
+        }
+        if held == 0 {
+            node.residences.swap_remove(at);
+            self.bytes -= node::RESIDENCE_BYTES;
+            self.fell(id);
+        }
+    }
+
+    /// Removes a node that nobody holds. Then nobody holds one behind it either: an instance uses the beginning of a
+    /// prompt whenever it uses its end, so it forgets the end first.
+    fn fell(&mut self, id: NodeId) {
+        if self.nodes[id].residences.is_empty() {
+            let node = self.nodes.remove(id);
+            self.bytes -= node.bytes();
+            self.by_first_block.remove(&node.run[0]);
+        }
+    }
+
+    /// Forgets at most `most` blocks of what an instance has used longest ago, from its end. False when there is nothing
+    /// that can be forgotten: it holds nothing, or only what requests on their way use.
+    fn evict_oldest(&mut self, seat: SeatId, most: u32) -> bool {
+        let Some(oldest) = self.seat(seat).and_then(Seat::oldest) else { return false };
+        let node = &mut self.nodes[oldest.node];
+        let Some(at) = node.residence_of(seat) else { return false };
+        let before = node.residences[at].confirmed;
+        node.residences[at].confirmed = before.saturating_sub(most);
+        self.shrunk(oldest.node, seat, before);
+        true
+    }
+
+    fn keep_within_capacity(&mut self, seat: SeatId) {
+        while let Some(over) = self.seat(seat).and_then(|seat| seat.blocks.checked_sub(seat.capacity))
+            && over > 0
+            && self.evict_oldest(seat, u32::try_from(over).unwrap_or(u32::MAX))
+        {}
+    }
+
+    /// Forgets what anyone has used longest ago.
+    fn keep_within_budget(&mut self) {
+        while self.bytes > self.budget {
+            let oldest = self
+                .seats
+                .iter()
+                .enumerate()
+                .filter_map(|(id, seat)| Some((seat.as_ref()?.oldest()?.last_use, SeatId(id as u32))));
+            match oldest.min() {
+                Some((_, seat)) if self.evict_oldest(seat, u32::MAX) => {}
+                _ => break,
+            }
+        }
+    }
+}
+
+/// Blocks come hashed.
+#[derive(Debug, Default)]
+struct AlreadyHashed(u64);
+
+impl Hasher for AlreadyHashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxhash_rust::xxh3::xxh3_64(bytes);
+    }
+}
