@@ -129,3 +129,27 @@ impl<W: Sessions> Iterator for Successive<W> {
         self.session.next().map(|request| PlannedRequest { think, ..request })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::time::Duration;
+
+    use crate::{Plan, PlannedRequest, Tenants};
+
+    #[test]
+    fn every_session_is_one_users_alone_and_begins_after_a_pause() {
+        let tenants = Tenants { users: 5, think: Duration::from_secs(2), ..Tenants::for_instances(7) };
+        let plan = Plan::new(tenants, 1).unwrap();
+        let mut owners = HashMap::new();
+        for user in 0..5 {
+            let requests: Vec<PlannedRequest> = plan.user(user).take(300).collect();
+            assert!(requests[0].think <= Duration::from_secs(5), "users appear within two and a half pauses");
+            assert!(requests.iter().all(|request| request.think > Duration::ZERO));
+            let sessions = requests.chunk_by(|before, after| before.session == after.session);
+            for session in sessions {
+                assert_eq!(owners.insert(session[0].session, user), None, "a session is neither shared nor repeated");
+            }
+        }
+    }
+}
