@@ -52,8 +52,14 @@ impl AdminClient {
         Ok(AdminClient { authority: format!("{}:{port}", authority.host()), token })
     }
 
-    /// Sends one request and returns the answer's JSON; an error answer becomes a failure with its message.
+    /// Sends one request with a JSON body, or none, and returns the answer's JSON; an error answer becomes a failure
+    /// with its message.
     pub(crate) fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+        self.send(method, path, body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string())))
+    }
+
+    /// The same with any body.
+    pub(crate) fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Value, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -75,7 +81,7 @@ impl AdminClient {
         &self,
         method: Method,
         path: &str,
-        body: Option<&Value>,
+        body: Bytes,
     ) -> Result<(hyper::StatusCode, Value), Box<dyn std::error::Error>> {
         let stream = TcpStream::connect(&self.authority).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -86,7 +92,7 @@ impl AdminClient {
             .header(header::HOST, &self.authority)
             .header(header::AUTHORIZATION, format!("Bearer {}", self.token.reveal()))
             .header(header::CONTENT_TYPE, "application/json")
-            .body(Full::new(body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()))))?;
+            .body(Full::new(body))?;
         let response = sender.send_request(request).await?;
         let status = response.status();
         let bytes = response.into_body().collect().await?.to_bytes();

@@ -104,7 +104,8 @@ impl Router {
             }
         });
         let draining = Arc::new(AtomicBool::new(false));
-        let state = AdminState { fleet, metrics, reloader, token, draining: Arc::clone(&draining) };
+        let rules = data_plane.rules();
+        let state = AdminState { fleet, metrics, rules, reloader, token, draining: Arc::clone(&draining) };
         tokio::spawn(async move {
             if let Err(error) = admin.serve(state).await {
                 tracing::error!(%error, "the admin plane has stopped");

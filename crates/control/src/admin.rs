@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use isotherm_fleet::Fleet;
+use isotherm_proxy::RulesHandle;
 use isotherm_telemetry::Metrics;
 use tokio::net::TcpListener;
 
@@ -26,6 +27,8 @@ pub struct AdminState {
     pub fleet: Fleet,
     /// The figures.
     pub metrics: Arc<Metrics>,
+    /// The data plane's rules, by which explanations are made.
+    pub rules: RulesHandle,
     /// Reads the configuration again; `None` where there is no file.
     pub reloader: Option<Reloader>,
     /// Who holds it may change things.

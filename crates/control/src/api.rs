@@ -1,14 +1,19 @@
 //! The admin API, one file per resource; everything here needs the token.
 
 mod configuration;
+mod explanation;
 mod instances;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
 use crate::admin::AdminState;
 use crate::guard;
+
+/// Requests to be explained are as large as requests are.
+const LARGEST_BODY: usize = 64 << 20;
 
 /// Routes below `/api`.
 pub(crate) fn routes(state: &AdminState) -> Router<AdminState> {
@@ -16,6 +21,8 @@ pub(crate) fn routes(state: &AdminState) -> Router<AdminState> {
         .route("/api/instances", get(instances::list).post(instances::add))
         .route("/api/instances/{id}", axum::routing::delete(instances::remove))
         .route("/api/instances/{id}/drain", post(instances::drain).delete(instances::undo_drain))
+        .route("/api/explain", post(explanation::explain))
         .route("/api/config/reload", post(configuration::reload))
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .layer(from_fn_with_state(state.token.clone(), guard::admit))
 }

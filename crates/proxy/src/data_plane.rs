@@ -42,6 +42,11 @@ pub struct RulesHandle {
 }
 
 impl RulesHandle {
+    /// The rules in force now.
+    pub fn get(&self) -> Arc<Rules> {
+        self.rules.load_full()
+    }
+
     /// Sets new rules; requests that have arrived keep those they came under.
     pub fn set(&self, rules: Rules) {
         self.rules.store(Arc::new(rules));

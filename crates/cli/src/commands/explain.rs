@@ -1,13 +1,90 @@
-//! `isotherm explain`: why a request goes where it goes.
+//! `isotherm explain`: where a request goes and why, without sending it.
 
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
 use clap::Args;
+use hyper::Method;
+use isotherm_config::{Config, Environment, Overrides};
+use isotherm_fleet::{Clock, Fleet};
+use isotherm_proxy::{Explanation, Question, Rules};
+use isotherm_telemetry::Metrics;
 
-use crate::exit::Outcome;
+use crate::admin_client::{AdminClient, AdminFlags, segment};
+use crate::exit::{Failure, Outcome};
+use crate::output;
 
-/// Explain where a request goes and why
+/// Explain where a request goes and why, without sending it
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {}
+#[command(after_help = "\
+Examples:
+  isotherm explain --config isotherm.yaml request.json      by a configuration, as if nothing were in flight
+  isotherm explain request.json                             by the running router, as things stand there
+  isotherm explain --path /invocations body.bin
+  curl -s … | isotherm explain --config isotherm.yaml -")]
+pub(crate) struct Arguments {
+    /// The request's body; - reads standard input
+    request: PathBuf,
 
-pub(crate) fn run(_: Arguments) -> Outcome {
-    Ok(())
+    /// Explain by this configuration instead of asking a running router
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// The path that the request would be sent to [default: by what the body holds, and printed]
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
+
+    /// Its X-Amzn-SageMaker-Prefix-Aware-Id header
+    #[arg(long, value_name = "ID")]
+    tenant_id: Option<String>,
+
+    /// Print the explanation as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    admin: AdminFlags,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Outcome {
+    let body = read(&arguments.request)?;
+    let explanation = match &arguments.config {
+        Some(file) => by_configuration(file, &arguments, &body)?,
+        None => by_router(&arguments, body)?,
+    };
+    if arguments.json { output::print_json(&explanation) } else { output::print(&explanation.to_string()) }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let read = if path == Path::new("-") {
+        let mut body = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut body).map(|_| body)
+    } else {
+        std::fs::read(path)
+    };
+    read.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+}
+
+fn by_configuration(file: &Path, arguments: &Arguments, body: &[u8]) -> Result<Explanation, Failure> {
+    let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
+    let config = Config::load(Some(file), &Environment::of_process(), &Overrides::default());
+    let config = config.map_err(|error| usage(&error))?;
+    // The clock of a fleet is tokio's.
+    let runtime = crate::router::control_runtime()?;
+    let _inside = runtime.enter();
+    let fleet = Fleet::new(&config, Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))), Clock::start());
+    let question =
+        Question { path: arguments.path.as_deref(), body, tenant_id: arguments.tenant_id.as_deref(), principal: None };
+    isotherm_proxy::explain(&fleet, &Rules::of(&config), &question).map_err(|error| usage(&error))
+}
+
+fn by_router(arguments: &Arguments, body: Vec<u8>) -> Result<Explanation, Failure> {
+    let given = [("path", &arguments.path), ("tenant_id", &arguments.tenant_id)];
+    let query: Vec<String> =
+        given.iter().filter_map(|(key, value)| Some(format!("{key}={}", segment(value.as_ref()?)))).collect();
+    let path = format!("/api/explain?{}", query.join("&"));
+    let answer = AdminClient::new(&arguments.admin)?.send(Method::POST, &path, Bytes::from(body))?;
+    serde_json::from_value(answer).map_err(|error| Failure::running("the router's answer", error))
 }

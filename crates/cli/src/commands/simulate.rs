@@ -1,0 +1,203 @@
+//! `isotherm simulate`: what each strategy would do to a fleet and its traffic, in virtual time.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgGroup, Args};
+use indicatif::{ProgressBar, ProgressStyle};
+use isotherm_core::{ConcurrencyThreshold, PrefixLength};
+use isotherm_report::study::{html, text};
+use isotherm_report::{Align, Table};
+use isotherm_sim::{Goal, InvalidScenario, Rule, Scenario, Sized, Watch, compare, shipped, size_for};
+
+use crate::exit::{Failure, Outcome};
+use crate::output;
+
+/// Predict what strategies would do to a fleet and its traffic, without touching either
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").required(true).args(["scenario", "list"]), after_help = "\
+Examples:
+  isotherm simulate --list
+  isotherm simulate --scenario aws-long
+  isotherm simulate --scenario hot-prefix --strategies random,prefix-aware@1024/10,prefix-aware@1024/64 --seeds 20
+  isotherm simulate --scenario my.yaml --json out.json --html out.html
+  isotherm simulate --scenario aws-long --size-for 'ttft_p90<300ms'
+
+It runs the routing code that serves on a model of the engines; the same seed gives the same figures everywhere.")]
+pub(crate) struct Arguments {
+    /// Which scenario: the name of one that comes with the program, or a YAML file
+    #[arg(long, value_name = "NAME|FILE")]
+    scenario: Option<String>,
+
+    /// List the scenarios and the strategies that come with the program
+    #[arg(long)]
+    list: bool,
+
+    /// Strategies to compare, the first one the baseline [default: the scenario's]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Instead of what the scenario says")]
+    strategies: Vec<Rule>,
+
+    /// How many seeds, the same ones for each strategy
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = "Instead of what the scenario says")]
+    seeds: Option<u32>,
+
+    /// How many instances, in the same mixture
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = "Instead of what the scenario says")]
+    instances: Option<u32>,
+
+    /// Until when requests are sent, in simulated seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = "Instead of what the scenario says")]
+    duration: Option<u32>,
+
+    /// How many characters of a prompt decide its home, 1 to 65536
+    #[arg(long, value_name = "N", help_heading = "Instead of what the scenario says")]
+    prefix_length: Option<u64>,
+
+    /// How many requests in flight make an instance full for its prefixes, 1 to 1024
+    #[arg(long, value_name = "N", help_heading = "Instead of what the scenario says")]
+    concurrency_threshold: Option<u64>,
+
+    /// What an instance costs an hour, in any currency
+    #[arg(long, value_name = "PRICE", help_heading = "Instead of what the scenario says")]
+    price: Option<f64>,
+
+    /// Search the smallest fleet that reaches a goal, such as 'ttft_p90<300ms' or 'hit_rate>0.8'
+    #[arg(long, value_name = "GOAL")]
+    size_for: Option<Goal>,
+
+    /// How many simulations run at once [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+
+    /// Write the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write tables and pictures as one HTML page
+    #[arg(long, value_name = "FILE", conflicts_with = "size_for")]
+    html: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Outcome {
+    let Some(name) = &arguments.scenario else { return list() };
+    let scenario = arguments.overridden(read(name)?)?;
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = arguments.jobs.map_or_else(cores, usize::from);
+    if let Some(goal) = &arguments.size_for {
+        let bar = Bar::new(None);
+        let sized = size_for(&scenario, goal, jobs, &bar).map_err(failure)?;
+        bar.finish();
+        output::print(&sizes(goal, &scenario, &sized))?;
+        return arguments.json.as_deref().map_or(Ok(()), |path| output::write_json(path, &sized));
+    }
+    let runs = u64::from(scenario.seeds) * scenario.strategies.len() as u64;
+    let bar = Bar::new(Some(scenario.duration.as_secs() * runs));
+    let study = compare(&scenario, jobs, &bar).map_err(failure)?;
+    bar.finish();
+    output::print(&text(&study))?;
+    if let Some(path) = &arguments.json {
+        output::write_json(path, &study)?;
+    }
+    if let Some(path) = &arguments.html {
+        std::fs::write(path, html::page(&study)).map_err(|error| Failure::running(path.display(), error))?;
+    }
+    Ok(())
+}
+
+fn failure(error: InvalidScenario) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+/// A scenario that comes with the program, or a file.
+fn read(name: &str) -> Result<Scenario, Failure> {
+    if let Some(shipped) = shipped().find(|shipped| shipped.name == name) {
+        return shipped.scenario().map_err(failure);
+    }
+    let path = Path::new(name);
+    if path.extension().is_none() && !path.exists() {
+        let names: Vec<&str> = shipped().map(|shipped| shipped.name).collect();
+        let text = format!("--scenario {name}: neither a file nor one of {}", names.join(", "));
+        return Err(Failure::Usage(text));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+    Scenario::parse(name, &text).map_err(failure)
+}
+
+impl Arguments {
+    fn overridden(&self, mut scenario: Scenario) -> Result<Scenario, Failure> {
+        let usage = |flag: &str, error: &dyn std::fmt::Display| Failure::Usage(format!("{flag}: {error}"));
+        if !self.strategies.is_empty() {
+            scenario.strategies.clone_from(&self.strategies);
+        }
+        scenario.seeds = self.seeds.unwrap_or(scenario.seeds);
+        if let Some(instances) = self.instances {
+            scenario.fleet = scenario.fleet.resized(instances);
+        }
+        if let Some(seconds) = self.duration {
+            scenario.duration = std::time::Duration::from_secs(seconds.into());
+        }
+        if let Some(length) = self.prefix_length {
+            let length = PrefixLength::new(length).map_err(|error| usage("--prefix-length", &error))?;
+            scenario.prefix_aware.prefix_length = length;
+        }
+        if let Some(threshold) = self.concurrency_threshold {
+            let threshold =
+                ConcurrencyThreshold::new(threshold).map_err(|error| usage("--concurrency-threshold", &error))?;
+            scenario.prefix_aware.concurrency_threshold = threshold;
+        }
+        scenario.price_per_instance_hour = self.price.or(scenario.price_per_instance_hour);
+        scenario.check().map_err(failure)?;
+        Ok(scenario)
+    }
+}
+
+fn list() -> Outcome {
+    let mut table = Table::new([Align::Left, Align::Left]);
+    table.row(["SCENARIO", ""]);
+    for shipped in shipped() {
+        table.row([shipped.name.to_owned(), shipped.scenario().map_err(failure)?.title]);
+    }
+    let rules: Vec<String> = Rule::all().map(|rule| rule.to_string()).collect();
+    output::print(&format!("{table}\nStrategies: {}\n", rules.join(", ")))
+}
+
+fn sizes(goal: &Goal, scenario: &Scenario, sized: &[Sized]) -> String {
+    let mut table = Table::new([Align::Left, Align::Right, Align::Right, Align::Right]);
+    table.row([format!("for {goal}"), "instances".to_owned(), "figure".to_owned(), "with one fewer".to_owned()]);
+    for sized in sized {
+        let show = |figure: Option<f64>| figure.map_or_else(|| "-".to_owned(), |figure| goal.show(figure));
+        let instances = sized.instances.map_or_else(|| "not reached".to_owned(), |count| count.to_string());
+        table.row([sized.strategy.clone(), instances, show(sized.figure), show(sized.figure_with_one_fewer)]);
+    }
+    format!("{table}\n{}: {}. Clients as in the scenario; {} seeds for each size.\n", scenario.name, scenario.title, scenario.seeds)
+}
+
+/// How much simulated time has passed, on standard error when that is a terminal.
+struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    /// `seconds` of simulated time are to pass in all, where that is known.
+    fn new(seconds: Option<u64>) -> Bar {
+        let bar = seconds.map_or_else(ProgressBar::no_length, |seconds| ProgressBar::new(seconds * 1_000));
+        let template = if seconds.is_some() { "{bar:40} {percent}%, {eta} left" } else { "{spinner} searching, {elapsed}" };
+        // A template that does not parse would only cost the bar its looks.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Bar { bar }
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Watch for Bar {
+    fn passed(&self, nanoseconds: u64) {
+        self.bar.inc(nanoseconds / 1_000_000);
+    }
+}
