@@ -1,11 +1,13 @@
 //! What `ADAPTIVE` knows and learns: the work that instances have before them, how fast they do it, what they hold.
 
+mod blocks;
 mod capacity;
 mod pace;
 mod score;
 
 use std::sync::Arc;
 
+pub use self::blocks::BlockHasher;
 pub(crate) use self::capacity::Capacity;
 pub(crate) use self::pace::Pace;
 pub(crate) use self::score::{Load, marginal_latency};

@@ -111,4 +111,9 @@ impl Slot {
     pub fn generation(&self) -> Generation {
         self.generation
     }
+
+    /// Whether later choices learn from what becomes of the request: else nothing needs to be told of it.
+    pub fn is_learned_from(&self) -> bool {
+        self.work.is_some()
+    }
 }

@@ -81,7 +81,12 @@ impl PrefixHasher {
 
     /// The digest of the bytes so far; `None` when there were none, for then there is nothing to be warm for.
     pub fn finish(&self) -> Option<PrefixDigest> {
-        (self.length > 0).then(|| PrefixDigest { hash: self.hasher.digest128(), length: self.length })
+        (self.length > 0).then(|| self.digest())
+    }
+
+    /// The digest of the bytes so far, of none too.
+    pub(crate) fn digest(&self) -> PrefixDigest {
+        PrefixDigest { hash: self.hasher.digest128(), length: self.length }
     }
 }
 

@@ -17,7 +17,7 @@ mod strategy;
 mod time;
 mod variant;
 
-pub use adaptive::{BLOCK_BYTES, Prompt};
+pub use adaptive::{BLOCK_BYTES, BlockHasher, Prompt};
 pub use budget::RetryBudget;
 pub use decision::{Arm, Choice, Decision, Reason, Refusal, SpillCause};
 pub use eligibility::{ModelHash, Models};

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use isotherm_core::{Choice, Generation, InstanceId, ModelHash, PrefixKey, Prompt, Refusal, RouteRequest, Time, VariantState};
+use isotherm_core::{
+    Choice, Generation, InstanceId, ModelHash, PrefixKey, Prompt, Refusal, RouteRequest, Time, VariantState,
+};
 use isotherm_telemetry::Gauge;
 use rand_pcg::Pcg64;
 
@@ -71,7 +73,15 @@ impl Queue {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         let wants = Wants { model: request.model, pinned: request.pinned.cloned(), tried: Box::from(request.tried) };
-        self.waiters.push_back(Waiter { ticket, key: request.key, prompt: request.prompt.cloned(), wants, rng, outcome: None, waker: None });
+        self.waiters.push_back(Waiter {
+            ticket,
+            key: request.key,
+            prompt: request.prompt.cloned(),
+            wants,
+            rng,
+            outcome: None,
+            waker: None,
+        });
         self.count(1);
         ticket
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
-use isotherm_core::{Choice, Slot};
+use isotherm_core::{Choice, Report, Slot};
 use isotherm_telemetry::InstanceMetrics;
 
 use super::{Placement, Variant};
@@ -23,6 +23,18 @@ impl SlotGuard {
     /// The variant that the request was placed in.
     pub fn variant(&self) -> &Arc<Variant> {
         &self.variant
+    }
+
+    /// Notes that the request's first token has come; `ADAPTIVE` learns from it.
+    pub fn first_token(&mut self) {
+        let Some(slot) = self.slot.as_mut().filter(|slot| slot.is_learned_from()) else { return };
+        self.variant.guarded.lock().state.first_token(slot, self.variant.clock.now());
+    }
+
+    /// Notes what the engine reported of the request; `ADAPTIVE` learns from it.
+    pub fn report(&self, report: &Report) {
+        let Some(slot) = self.slot.as_ref().filter(|slot| slot.is_learned_from()) else { return };
+        self.variant.guarded.lock().state.report(slot, report);
     }
 }
 
