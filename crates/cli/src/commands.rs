@@ -6,4 +6,5 @@ pub(crate) mod engine;
 pub(crate) mod explain;
 pub(crate) mod instances;
 pub(crate) mod serve;
+pub(crate) mod simulate;
 pub(crate) mod up;

@@ -26,6 +26,7 @@ Examples:
   isotherm up                                        try it: emulated engines, router, admin plane
   isotherm serve --instance http://10.0.0.1:8000 --instance http://10.0.0.2:8000
   isotherm bench                                     what prefix-aware routing gains over random
+  isotherm simulate --scenario aws-long              the same for a whole fleet and hour, in seconds
   isotherm explain --config isotherm.yaml request.json
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 measured but not valid.";
@@ -36,6 +37,7 @@ enum Command {
     Serve(commands::serve::Arguments),
     Instances(commands::instances::Arguments),
     Bench(commands::bench::Arguments),
+    Simulate(commands::simulate::Arguments),
     Explain(commands::explain::Arguments),
     Engine(commands::engine::Arguments),
     Config(commands::config::Arguments),
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => commands::serve::run(arguments),
         Command::Instances(arguments) => commands::instances::run(arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
+        Command::Simulate(arguments) => commands::simulate::run(arguments),
         Command::Explain(arguments) => commands::explain::run(arguments),
         Command::Engine(arguments) => commands::engine::run(arguments),
         Command::Config(arguments) => commands::config::run(arguments),

@@ -185,9 +185,16 @@ mod tests {
                 output_tokens_per_second: Some(1_300.0 / scale),
                 spill_rate: Some(0.0),
                 instance_share: Some(Share { min: 0.131, max: 0.1549 }),
+                goodput_per_second: None,
+                evicted_blocks_per_second: None,
+                gpu_utilisation: None,
+                gpu_seconds_per_million_tokens: None,
+                cost_per_million_tokens: None,
             },
             predicted_hit_rate: hit_rate.map(|rate| rate + 0.01),
             ci: None,
+            change: None,
+            detail: None,
         }
     }
 

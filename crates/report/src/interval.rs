@@ -10,8 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::RequestRecord;
-use crate::measures::{Frame, Latency, Measures, Share};
-use crate::percentile::percentile;
+use crate::measures::{Frame, Measures, bounds};
 
 /// How many times users are drawn: enough for bounds that hardly move with the seed.
 const DRAWS: usize = 400;
@@ -37,31 +36,4 @@ pub(crate) fn intervals(records: &[RequestRecord], frame: &Frame) -> Option<Meas
         })
         .collect();
     Some(bounds(&draws))
-}
-
-/// The interval of every figure over the draws that have it.
-fn bounds(draws: &[Measures<f64>]) -> Measures<[f64; 2]> {
-    let of = |figure: &dyn Fn(&Measures<f64>) -> Option<f64>| {
-        let mut values: Vec<f64> = draws.iter().filter_map(figure).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        Some([percentile(&values, 2.5)?, percentile(&values, 97.5)?])
-    };
-    let ttft = |figure: fn(&Latency<f64>) -> f64| of(&|draw| draw.ttft_ms.as_ref().map(figure));
-    let share = |figure: fn(&Share<f64>) -> f64| of(&|draw| draw.instance_share.as_ref().map(figure));
-    Measures {
-        ttft_ms: (|| {
-            Some(Latency {
-                p50: ttft(|ttft| ttft.p50)?,
-                p90: ttft(|ttft| ttft.p90)?,
-                p95: ttft(|ttft| ttft.p95)?,
-                p99: ttft(|ttft| ttft.p99)?,
-                mean: ttft(|ttft| ttft.mean)?,
-            })
-        })(),
-        hit_rate: of(&|draw| draw.hit_rate),
-        requests_per_second: of(&|draw| draw.requests_per_second),
-        output_tokens_per_second: of(&|draw| draw.output_tokens_per_second),
-        spill_rate: of(&|draw| draw.spill_rate),
-        instance_share: (|| Some(Share { min: share(|share| share.min)?, max: share(|share| share.max)? }))(),
-    }
 }

@@ -14,6 +14,7 @@ mod observation;
 pub mod percentile;
 mod record;
 mod report;
+pub mod study;
 mod summary;
 mod table;
 
@@ -22,5 +23,6 @@ pub use measures::latency;
 pub use observation::{FleetPart, Observation, PARTS, Run};
 pub use record::{Failure, FailureKind, RequestRecord};
 pub use report::Report;
-pub use summary::StrategySummary;
+pub use study::Study;
+pub use summary::{Change, Detail, Moment, StrategySummary};
 pub use table::{Align, Table};

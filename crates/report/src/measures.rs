@@ -25,6 +25,83 @@ pub struct Measures<T> {
     /// The smallest and the largest share of the requests that one instance got; `None` where the router does not say
     /// who served.
     pub instance_share: Option<Share<T>>,
+    /// Requests answered per second within the objectives; `None` without objectives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goodput_per_second: Option<T>,
+    /// Cached blocks overwritten per second, all instances together; `None` where engines do not count them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evicted_blocks_per_second: Option<T>,
+    /// Share of the time in which accelerators computed, 0 to 1; `None` where engines do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_utilisation: Option<T>,
+    /// Seconds for which an accelerator was there, per million tokens of prompts and answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_seconds_per_million_tokens: Option<T>,
+    /// What a million tokens of prompts and answers cost, at the price of an instance; `None` without a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_million_tokens: Option<T>,
+}
+
+/// How two values of a figure are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// By their quotient.
+    Ratio,
+    /// By their difference: a percentage of a percentage misleads.
+    Points,
+}
+
+impl<T: Copy> Measures<T> {
+    /// Combines several sets figure by figure: `combine` gets the values that are known, at least one.
+    pub(crate) fn combined<U>(all: &[Measures<T>], combine: &dyn Fn(Scale, Vec<T>) -> Option<U>) -> Measures<U> {
+        let figure = |scale, of: &dyn Fn(&Measures<T>) -> Option<T>| {
+            let known: Vec<T> = all.iter().filter_map(of).collect();
+            if known.is_empty() { None } else { combine(scale, known) }
+        };
+        let ratio = |of: &dyn Fn(&Measures<T>) -> Option<T>| figure(Scale::Ratio, of);
+        let points = |of: &dyn Fn(&Measures<T>) -> Option<T>| figure(Scale::Points, of);
+        let ttft = |of: fn(&Latency<T>) -> T| ratio(&|measures| measures.ttft_ms.as_ref().map(of));
+        let share = |of: fn(&Share<T>) -> T| points(&|measures| measures.instance_share.as_ref().map(of));
+        Measures {
+            ttft_ms: (|| {
+                Some(Latency {
+                    p50: ttft(|ttft| ttft.p50)?,
+                    p90: ttft(|ttft| ttft.p90)?,
+                    p95: ttft(|ttft| ttft.p95)?,
+                    p99: ttft(|ttft| ttft.p99)?,
+                    mean: ttft(|ttft| ttft.mean)?,
+                })
+            })(),
+            hit_rate: points(&|measures| measures.hit_rate),
+            requests_per_second: ratio(&|measures| measures.requests_per_second),
+            output_tokens_per_second: ratio(&|measures| measures.output_tokens_per_second),
+            spill_rate: points(&|measures| measures.spill_rate),
+            instance_share: (|| Some(Share { min: share(|share| share.min)?, max: share(|share| share.max)? }))(),
+            goodput_per_second: ratio(&|measures| measures.goodput_per_second),
+            evicted_blocks_per_second: ratio(&|measures| measures.evicted_blocks_per_second),
+            gpu_utilisation: points(&|measures| measures.gpu_utilisation),
+            gpu_seconds_per_million_tokens: ratio(&|measures| measures.gpu_seconds_per_million_tokens),
+            cost_per_million_tokens: ratio(&|measures| measures.cost_per_million_tokens),
+        }
+    }
+}
+
+/// The interval of every figure over many draws of them: from the 2.5th to the 97.5th percentile.
+pub(crate) fn bounds(draws: &[Measures<f64>]) -> Measures<[f64; 2]> {
+    Measures::combined(draws, &|_, mut values| {
+        values.sort_unstable_by(f64::total_cmp);
+        Some([percentile(&values, 2.5)?, percentile(&values, 97.5)?])
+    })
+}
+
+/// How figures differ from those before: relative, or in points of 1 for shares. Unknown where one of both is, or where
+/// nothing was there before.
+pub(crate) fn change(before: &Measures<f64>, after: &Measures<f64>) -> Measures<f64> {
+    Measures::combined(&[*before, *after], &|scale, values| match (scale, &values[..]) {
+        (Scale::Points, [before, after]) => Some(after - before),
+        (Scale::Ratio, [before, after]) if *before != 0.0 => Some(after / before - 1.0),
+        _ => None,
+    })
 }
 
 /// A distribution of times, in milliseconds.
@@ -88,6 +165,11 @@ impl Frame {
                 .and_then(|tokens| self.per_second(tokens)),
             spill_rate: spill_rate(measured.clone()),
             instance_share: instance_share(measured, self.instances),
+            goodput_per_second: None,
+            evicted_blocks_per_second: None,
+            gpu_utilisation: None,
+            gpu_seconds_per_million_tokens: None,
+            cost_per_million_tokens: None,
         }
     }
 

@@ -25,6 +25,45 @@ pub struct StrategySummary {
     pub predicted_hit_rate: Option<f64>,
     /// 95 % intervals of the same figures, `[low, high]`; `None` with fewer than five users.
     pub ci: Option<Measures<[f64; 2]>>,
+    /// How the figures differ from the baseline's, where runs were repeated with the same seeds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+    /// What pictures show, where it was collected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Detail>,
+}
+
+/// How a strategy differs from the baseline: relative, in points of 1 for shares.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    #[serde(flatten)]
+    pub measures: Measures<f64>,
+    /// 95 % intervals, both strategies drawn together.
+    pub ci: Measures<[f64; 2]>,
+}
+
+/// The course and the distribution behind the figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Detail {
+    /// TTFT in milliseconds at 0 %, 1 %, … 100 % of the requests.
+    pub ttft_quantiles_ms: Vec<f64>,
+    /// From the run's start to its end.
+    pub timeline: Vec<Moment>,
+    /// Each instance's share of the requests, 0 to 1.
+    pub instance_shares: Vec<f64>,
+}
+
+/// A stretch of time in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Moment {
+    /// Its middle, in seconds since the start.
+    pub seconds: f64,
+    /// Of the requests sent in it; `None` if there were none.
+    pub hit_rate: Option<f64>,
+    /// Of the requests sent in it; `None` if there were none.
+    pub ttft_p50_ms: Option<f64>,
+    /// Of the requests sent in it; `None` if there were none.
+    pub ttft_p90_ms: Option<f64>,
 }
 
 impl StrategySummary {
@@ -47,6 +86,8 @@ impl StrategySummary {
             measures: frame.measure(records.iter()),
             predicted_hit_rate: None,
             ci: intervals(records, &frame),
+            change: None,
+            detail: None,
         }
     }
 

@@ -5,16 +5,19 @@
 
 mod bound;
 mod chains;
+mod compare;
 mod prompt;
 mod queue;
 mod router;
 mod scenario;
 mod server;
 mod simulation;
+mod size;
 mod strategy;
 mod traffic;
 
-pub use prompt::Beginning;
+pub use compare::compare;
 pub use scenario::{Fleet, FleetChange, Group, InvalidScenario, Scenario, Shipped, Slo, TimedChange, shipped};
 pub use simulation::{Outcome, Watch, simulate};
+pub use size::{Goal, Sized, UnknownGoal, size_for};
 pub use strategy::{Rule, UnknownRule};

@@ -1,6 +1,6 @@
 //! What a prompt made of pieces looks like to a router: its beginnings, and the key of its prefix.
 
-use isotherm_core::{HashSeed, KeyScope, PrefixHasher, PrefixKey, PrefixLength, prefix_key};
+use isotherm_core::{BLOCK_BYTES, BlockHash, HashSeed, KeyScope, PrefixHasher, PrefixKey, PrefixLength, prefix_key};
 use isotherm_workload::{Piece, PlannedRequest};
 
 /// A prompt up to the end of one of its pieces.
@@ -43,6 +43,30 @@ pub(crate) fn key(seed: HashSeed, length: PrefixLength, request: &PlannedRequest
     Some(prefix_key(seed, &KeyScope::default(), None, None, &hasher.finish()?))
 }
 
+/// Writes down the chained hashes of the prompt's whole blocks of [`BLOCK_BYTES`], and returns the hash of all of it and
+/// its length in bytes. Characters count as bytes.
+pub(crate) fn blocks(request: &PlannedRequest, into: &mut Vec<BlockHash>) -> (u64, u64) {
+    let block = u64::from(BLOCK_BYTES);
+    let (mut hash, mut filled, mut bytes) = (0, 0, 0);
+    for piece in &request.prompt {
+        let mut used = 0;
+        let length = u64::from(piece.characters);
+        while used < length {
+            let part = (length - used).min(block - filled);
+            // Which part of which piece stands here: equal lists of parts are equal text.
+            hash = mix(hash ^ mix(piece.id.0 ^ mix(used << 32 | part)));
+            used += part;
+            filled += part;
+            if filled == block {
+                into.push(BlockHash(hash));
+                filled = 0;
+            }
+        }
+        bytes += length;
+    }
+    (hash, bytes)
+}
+
 /// The finaliser of SplitMix64: spreads the bits of a number.
 pub(crate) fn mix(number: u64) -> u64 {
     let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -63,16 +87,19 @@ mod tests {
         Piece::new(PieceId(id), tokens)
     }
 
-    fn key_of(length: u64, prompt: &[Piece]) -> Option<PrefixKey> {
-        let request = PlannedRequest {
+    fn request(prompt: &[Piece]) -> PlannedRequest {
+        PlannedRequest {
             session: SessionId(0),
             tenant: TenantId(0),
             think: Duration::ZERO,
             prompt: prompt.to_vec(),
             output: PieceId(99),
             output_tokens: 1,
-        };
-        key(HashSeed(1), PrefixLength::new(length).unwrap(), &request)
+        }
+    }
+
+    fn key_of(length: u64, prompt: &[Piece]) -> Option<PrefixKey> {
+        key(HashSeed(1), PrefixLength::new(length).unwrap(), &request(prompt))
     }
 
     #[test]
@@ -83,6 +110,20 @@ mod tests {
         assert_ne!(key_of(4_096, &[short]), key_of(4_096, &[short, piece(3, 50)]), "a short text is used whole");
         assert_eq!(key_of(420, &[short]), key_of(420, &[short, piece(3, 50)]), "cut exactly at a piece's end");
         assert_eq!(key_of(4_096, &[]), None);
+    }
+
+    #[test]
+    fn blocks_are_equal_exactly_as_far_as_the_text_is() {
+        let of = |prompt: &[Piece]| {
+            let mut hashes = Vec::new();
+            let whole = blocks(&request(prompt), &mut hashes);
+            (hashes, whole)
+        };
+        let (left, (left_whole, bytes)) = of(&[piece(1, 100), piece(2, 100)]);
+        let (right, (right_whole, _)) = of(&[piece(1, 100), piece(3, 100)]);
+        assert_eq!((left.len(), bytes), (3, 840));
+        assert_eq!(left[0], right[0]);
+        assert!(left[1] != right[1] && left[2] != right[2] && left_whole != right_whole);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub trait Router: Send {
     fn choose(&mut self, request: &Routed<'_>, now: Time, rng: &mut Pcg64) -> Result<Placed, Refusal>;
 
     /// The first token of a request came.
-    fn first_token(&mut self, _answer: &Answer, _now: Time) {}
+    fn first_token(&mut self, _answer: &Answer, _slot: Option<&mut Slot>, _now: Time) {}
 
     /// A request left its instance: answered in full, or failed.
     fn finish(&mut self, answer: &Answer, slot: Option<Slot>, now: Time);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use isotherm_core::PrefixAware;
 use isotherm_engine_model::Profile;
-use isotherm_workload::{Arrivals, InvalidWorkload, Workload};
+use isotherm_workload::{Arrivals, InvalidWorkload, Plan, Workload};
 
 pub use self::shipped::{Shipped, shipped};
 use crate::strategy::Rule;
@@ -57,6 +57,25 @@ impl Scenario {
     /// When it is no valid scenario; the error says where and why.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, InvalidScenario> {
         file::parse(name, text)
+    }
+
+    /// What clients send, with one seed.
+    ///
+    /// # Errors
+    /// When the workload could not produce a request, or cannot arrive so.
+    pub fn plan(&self, seed: u64) -> Result<Plan, InvalidWorkload> {
+        match self.arrivals {
+            Some(arrivals) => Plan::with_arrivals(self.workload.clone(), arrivals, seed),
+            None => Plan::new(self.workload.clone(), seed),
+        }
+    }
+
+    /// How many users there are; none in open loop.
+    ///
+    /// # Errors
+    /// Those of [`plan`](Self::plan).
+    pub fn users(&self) -> Result<u32, InvalidWorkload> {
+        Ok(self.plan(0)?.users())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who sends what and when: users who wait for their answers, or sessions that arrive whatever became of the others.
 
-use isotherm_workload::{Arrival, InvalidWorkload, Load, OpenLoop, Plan, PlannedRequest, Session, TraceError};
+use isotherm_workload::{Arrival, InvalidWorkload, Load, OpenLoop, PlannedRequest, Session, TraceError};
 
 use crate::scenario::Scenario;
 use crate::server::nanoseconds;
@@ -22,11 +22,7 @@ struct Sender {
 
 impl Traffic {
     pub(crate) fn new(scenario: &Scenario, seed: u64) -> Result<Traffic, InvalidWorkload> {
-        let plan = match scenario.arrivals {
-            Some(arrivals) => Plan::with_arrivals(scenario.workload.clone(), arrivals, seed)?,
-            None => Plan::new(scenario.workload.clone(), seed)?,
-        };
-        let (users, arrivals) = match plan.load() {
+        let (users, arrivals) = match scenario.plan(seed)?.load() {
             Load::Closed(users) => (users, None),
             Load::Open(arrivals) => (Vec::new(), Some(arrivals)),
         };

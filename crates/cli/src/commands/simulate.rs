@@ -171,7 +171,10 @@ fn sizes(goal: &Goal, scenario: &Scenario, sized: &[Sized]) -> String {
         let instances = sized.instances.map_or_else(|| "not reached".to_owned(), |count| count.to_string());
         table.row([sized.strategy.clone(), instances, show(sized.figure), show(sized.figure_with_one_fewer)]);
     }
-    format!("{table}\n{}: {}. Clients as in the scenario; {} seeds for each size.\n", scenario.name, scenario.title, scenario.seeds)
+    format!(
+        "{table}\n{}: {}. Clients as in the scenario; {} seeds for each size.\n",
+        scenario.name, scenario.title, scenario.seeds
+    )
 }
 
 /// How much simulated time has passed, on standard error when that is a terminal.
@@ -183,7 +186,8 @@ impl Bar {
     /// `seconds` of simulated time are to pass in all, where that is known.
     fn new(seconds: Option<u64>) -> Bar {
         let bar = seconds.map_or_else(ProgressBar::no_length, |seconds| ProgressBar::new(seconds * 1_000));
-        let template = if seconds.is_some() { "{bar:40} {percent}%, {eta} left" } else { "{spinner} searching, {elapsed}" };
+        let template =
+            if seconds.is_some() { "{bar:40} {percent}%, {eta} left" } else { "{spinner} searching, {elapsed}" };
         // A template that does not parse would only cost the bar its looks.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use isotherm_core::{
-    Generation, HashSeed, InstanceId, InstanceSpec, Refusal, RouteRequest, Routing, Slot, Time, VariantState,
+    BlockHash, Generation, HashSeed, InstanceId, InstanceSpec, Prompt, Refusal, Report, RouteRequest, Routing, Slot,
+    Strategy, Time, VariantState,
 };
 use rand_pcg::Pcg64;
 
 use super::{Answer, Placed, Routed, Router};
-use crate::prompt::key;
+use crate::prompt::{blocks, key};
 
 /// A variant whose instances are the simulated ones.
 #[derive(Debug)]
@@ -17,12 +18,13 @@ pub(crate) struct CoreStrategy {
     hash_seed: HashSeed,
     lives: HashMap<u32, (InstanceId, Generation)>,
     tried: Vec<Generation>,
+    blocks: Vec<BlockHash>,
 }
 
 impl CoreStrategy {
     pub(crate) fn new(routing: Routing, hash_seed: HashSeed) -> CoreStrategy {
         let state = VariantState::new(routing, Time::ZERO);
-        CoreStrategy { state, hash_seed, lives: HashMap::new(), tried: Vec::new() }
+        CoreStrategy { state, hash_seed, lives: HashMap::new(), tried: Vec::new(), blocks: Vec::new() }
     }
 }
 
@@ -49,8 +51,14 @@ impl Router for CoreStrategy {
         let prefix_length = self.state.routing().prefix_length();
         self.tried.clear();
         self.tried.extend(request.tried.iter().filter_map(|instance| Some(self.lives.get(instance)?.1)));
+        self.blocks.clear();
+        let prompt = (self.state.routing().strategy == Strategy::Adaptive).then(|| {
+            let (whole, bytes) = blocks(request.request, &mut self.blocks);
+            Prompt { blocks: self.blocks.as_slice().into(), whole, bytes, tenant: u64::from(request.request.tenant.0) }
+        });
         let route = RouteRequest {
             key: prefix_length.and_then(|length| key(self.hash_seed, length, request.request)),
+            prompt: prompt.as_ref(),
             tried: &self.tried,
             ..RouteRequest::default()
         };
@@ -58,9 +66,22 @@ impl Router for CoreStrategy {
         Ok(Placed { instance: choice.instance, reason: choice.decision.reason, slot: Some(choice.slot) })
     }
 
-    fn finish(&mut self, _answer: &Answer, slot: Option<Slot>, _now: Time) {
+    fn first_token(&mut self, _answer: &Answer, slot: Option<&mut Slot>, now: Time) {
         if let Some(slot) = slot {
-            self.state.finish(slot);
+            self.state.first_token(slot, now);
         }
+    }
+
+    fn finish(&mut self, answer: &Answer, slot: Option<Slot>, _now: Time) {
+        let Some(slot) = slot else { return };
+        if !answer.failed {
+            let report = Report {
+                prompt_tokens: Some(answer.prompt_tokens.into()),
+                cached_tokens: Some(answer.cached_tokens.into()),
+                output_tokens: Some(answer.output_tokens.into()),
+            };
+            self.state.report(&slot, &report);
+        }
+        self.state.finish(slot);
     }
 }

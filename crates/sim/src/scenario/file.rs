@@ -21,7 +21,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Scenario, InvalidScenario>
     let options = serde_saphyr::options! { with_snippet: false };
     let file: ScenarioFile = serde_saphyr::from_str_with_options(text, options)
         .map_err(|error| InvalidScenario::Form { name: name.to_owned(), message: error.to_string() })?;
-    let scenario = file.into_scenario(name);
+    let scenario = file.into_scenario(name)?;
     scenario.check()?;
     Ok(scenario)
 }
@@ -153,19 +153,19 @@ struct SloFile {
 }
 
 impl ScenarioFile {
-    fn into_scenario(self, name: &str) -> Scenario {
+    fn into_scenario(self, name: &str) -> Result<Scenario, InvalidScenario> {
         let groups = match self.fleet {
             FleetFile::Groups(groups) => groups,
             FleetFile::Alike(group) => vec![group],
         };
-        Scenario {
+        Ok(Scenario {
             name: self.name.unwrap_or_else(|| name.to_owned()),
             title: self.title,
             fitted: self.fitted,
             predicted: self.predicted,
             fleet: Fleet { groups: groups.into_iter().map(GroupFile::into_group).collect() },
             changes: self.changes.into_iter().map(|change| change.0).collect(),
-            workload: self.workload.into_workload(),
+            workload: self.workload.into_workload()?,
             arrivals: self.arrivals.map(|arrivals| match arrivals {
                 ArrivalsFile::Users => Arrivals::Users,
                 ArrivalsFile::Recorded { rate } => Arrivals::Recorded { rate },
@@ -183,7 +183,7 @@ impl ScenarioFile {
             seeds: self.seeds,
             slo: Slo { ttft: self.slo.ttft.map(|span| span.0), token_gap: self.slo.token_gap.map(|span| span.0) },
             price_per_instance_hour: self.price_per_instance_hour,
-        }
+        })
     }
 }
 
@@ -224,8 +224,11 @@ impl TryFrom<ChangeKeys> for ChangeFile {
 }
 
 impl Scenario {
-    /// Checks what depends on more than one value.
-    fn check(&self) -> Result<(), InvalidScenario> {
+    /// Checks what depends on more than one value; for those who changed some.
+    ///
+    /// # Errors
+    /// When values do not fit together.
+    pub fn check(&self) -> Result<(), InvalidScenario> {
         let refuse = |message: String| Err(InvalidScenario::Value { name: self.name.clone(), message });
         if self.fleet.groups.is_empty() || self.fleet.groups.iter().any(|group| group.instances == 0) {
             return refuse("fleet: every group needs at least 1 instance, and there must be a group".to_owned());

@@ -32,4 +32,4 @@ macro_rules! scenarios {
     };
 }
 
-const SHIPPED: [(&str, &str); 2] = scenarios!["aws-long", "no-sharing"];
+const SHIPPED: [(&str, &str); 3] = scenarios!["aws-long", "aws-sharegpt", "no-sharing"];

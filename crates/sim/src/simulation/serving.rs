@@ -138,14 +138,12 @@ impl Simulation<'_> {
             output_tokens: 1,
             failed: false,
         };
-        let now = self.now;
-        if let Some(request) = self.slots[attempt.slot as usize].as_mut() {
-            request.first_token = Some(now);
-        }
         let observation = &mut self.observations[observation];
-        observation.ttft = Some(now - observation.send);
-        let now = Time::from_nanoseconds(now);
-        self.router.first_token(&Answer { first_token: Some(now), ..answer }, now);
+        observation.ttft = Some(self.now - observation.send);
+        let now = Time::from_nanoseconds(self.now);
+        let Some(request) = self.slots[attempt.slot as usize].as_mut() else { return };
+        request.first_token = Some(self.now);
+        self.router.first_token(&Answer { first_token: Some(now), ..answer }, request.slot.as_mut(), now);
     }
 
     pub(super) fn deliver_end(&mut self, attempt: Attempt) {
