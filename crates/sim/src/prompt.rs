@@ -5,11 +5,11 @@ use isotherm_workload::{Piece, PlannedRequest};
 
 /// A prompt up to the end of one of its pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beginning {
+pub(crate) struct Beginning {
     /// Names it: equal beginnings have equal hashes.
-    pub hash: u64,
+    pub(crate) hash: u64,
     /// Its length.
-    pub tokens: u32,
+    pub(crate) tokens: u32,
 }
 
 /// Writes down the beginnings of a prompt, the shortest first and the whole prompt last.

@@ -6,7 +6,7 @@
 mod fleet_changes;
 mod serving;
 
-use isotherm_core::{HashSeed, Time};
+use isotherm_core::{HashSeed, Slot};
 use isotherm_engine_model::Event as EngineEvent;
 use isotherm_report::{Bound, FleetPart, Observation, PARTS, Run};
 use isotherm_workload::{InvalidWorkload, Piece, PlannedRequest};
@@ -89,10 +89,10 @@ struct InFlight {
     /// Its place in `observations`.
     observation: usize,
     instance: u32,
-    sent_to_instance: u64,
-    first_token: Option<u64>,
+    /// Its first token has reached the client.
+    answered: bool,
     cached_tokens: u32,
-    slot: Option<isotherm_core::Slot>,
+    slot: Option<Slot>,
     /// Instances that failed it.
     tried: Vec<u32>,
 }

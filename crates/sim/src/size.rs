@@ -90,26 +90,47 @@ pub struct Goal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Figure {
-    Ttft(&'static str, fn(&Latency<f64>) -> f64),
+    Ttft(Percentile),
     HitRate,
     Goodput,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Percentile {
+    P50,
+    P90,
+    P95,
+    P99,
+    Mean,
+}
+
 /// The figures that can be a goal, by name.
 const FIGURES: [(&str, Figure); 7] = [
-    ("ttft_p50", Figure::Ttft("ttft_p50", |ttft| ttft.p50)),
-    ("ttft_p90", Figure::Ttft("ttft_p90", |ttft| ttft.p90)),
-    ("ttft_p95", Figure::Ttft("ttft_p95", |ttft| ttft.p95)),
-    ("ttft_p99", Figure::Ttft("ttft_p99", |ttft| ttft.p99)),
-    ("ttft_mean", Figure::Ttft("ttft_mean", |ttft| ttft.mean)),
+    ("ttft_p50", Figure::Ttft(Percentile::P50)),
+    ("ttft_p90", Figure::Ttft(Percentile::P90)),
+    ("ttft_p95", Figure::Ttft(Percentile::P95)),
+    ("ttft_p99", Figure::Ttft(Percentile::P99)),
+    ("ttft_mean", Figure::Ttft(Percentile::Mean)),
     ("hit_rate", Figure::HitRate),
     ("goodput", Figure::Goodput),
 ];
 
+impl Percentile {
+    fn of(self, ttft: &Latency<f64>) -> f64 {
+        match self {
+            Percentile::P50 => ttft.p50,
+            Percentile::P90 => ttft.p90,
+            Percentile::P95 => ttft.p95,
+            Percentile::P99 => ttft.p99,
+            Percentile::Mean => ttft.mean,
+        }
+    }
+}
+
 impl Goal {
     fn figure(&self, measures: &Measures<f64>) -> Option<f64> {
         match self.figure {
-            Figure::Ttft(_, of) => measures.ttft_ms.as_ref().map(of),
+            Figure::Ttft(percentile) => measures.ttft_ms.as_ref().map(|ttft| percentile.of(ttft)),
             Figure::HitRate => measures.hit_rate,
             Figure::Goodput => measures.goodput_per_second,
         }
@@ -134,10 +155,11 @@ impl Goal {
 
 impl fmt::Display for Goal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = FIGURES.iter().find(|(_, figure)| *figure == self.figure).map_or("", |(name, _)| name);
         match self.figure {
-            Figure::Ttft(name, _) => write!(formatter, "{name} < {} ms", self.bound),
-            Figure::HitRate => write!(formatter, "hit_rate > {}", self.bound),
-            Figure::Goodput => write!(formatter, "goodput > {}/s", self.bound),
+            Figure::Ttft(_) => write!(formatter, "{name} < {} ms", self.bound),
+            Figure::HitRate => write!(formatter, "{name} > {}", self.bound),
+            Figure::Goodput => write!(formatter, "{name} > {}/s", self.bound),
         }
     }
 }

@@ -7,7 +7,7 @@ use isotherm_core::{
     ConcurrencyThreshold, HashSeed, OutOfRange, PrefixAware, PrefixLength, Rollout, Routing, Strategy, StrategyName,
 };
 
-use crate::router::{CoreStrategy, Router};
+use crate::router::{CacheAware, Chwbl, CoreStrategy, LMetric, Router, SessionHash, Sticky};
 
 /// A rule to simulate, and the parameters that it was given.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,12 +21,26 @@ pub struct Rule {
 enum Kind {
     /// One that serves.
     Core(StrategyName),
+    /// KubeAI's.
+    Chwbl,
+    /// SGLang's, SMG's and vLLM's.
+    CacheAware,
+    /// llm-d's.
+    Sticky,
+    /// That of the paper of this name.
+    LMetric,
+    /// By session alone.
+    SessionHash,
 }
+
+/// The rules of others, which only the simulator has.
+const OTHERS: [Kind; 5] = [Kind::Chwbl, Kind::CacheAware, Kind::Sticky, Kind::LMetric, Kind::SessionHash];
 
 impl Rule {
     /// Every rule without parameters, in the order in which they are listed to people.
     pub fn all() -> impl Iterator<Item = Rule> {
-        StrategyName::ALL.into_iter().map(|name| Rule { kind: Kind::Core(name), parameters: None })
+        let kinds = StrategyName::ALL.into_iter().map(Kind::Core).chain(OTHERS);
+        kinds.map(|kind| Rule { kind, parameters: None })
     }
 
     /// The router that follows it. `prefix_aware` is what the scenario says.
@@ -47,12 +61,22 @@ impl Rule {
                 };
                 Box::new(CoreStrategy::new(Routing { strategy, rollout: Rollout::FULL }, hash_seed))
             }
+            Kind::Chwbl => Box::new(Chwbl::new(hash_seed)),
+            Kind::CacheAware => Box::new(CacheAware::new()),
+            Kind::Sticky => Box::new(Sticky::new()),
+            Kind::LMetric => Box::new(LMetric::new()),
+            Kind::SessionHash => Box::new(SessionHash::default()),
         }
     }
 
     fn name(&self) -> &'static str {
         match self.kind {
             Kind::Core(name) => name.as_str(),
+            Kind::Chwbl => "CHWBL",
+            Kind::CacheAware => "CACHE_AWARE",
+            Kind::Sticky => "STICKY",
+            Kind::LMetric => "LMETRIC",
+            Kind::SessionHash => "SESSION_HASH",
         }
     }
 }

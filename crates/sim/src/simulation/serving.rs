@@ -48,8 +48,7 @@ impl Simulation<'_> {
             planned,
             observation,
             instance: 0,
-            sent_to_instance: self.now,
-            first_token: None,
+            answered: false,
             cached_tokens: 0,
             slot: None,
             tried: Vec::new(),
@@ -73,7 +72,6 @@ impl Simulation<'_> {
         };
         request.instance = placed.instance;
         request.slot = placed.slot;
-        request.sent_to_instance = self.now;
         let observation = &mut self.observations[request.observation];
         observation.instance = Some(placed.instance);
         observation.spilled = placed.reason == Reason::Spill;
@@ -126,31 +124,22 @@ impl Simulation<'_> {
     }
 
     pub(super) fn deliver_first_token(&mut self, attempt: Attempt) {
-        let Some(request) = self.current(attempt) else { return };
-        let (observation, sent) = (request.observation, request.sent_to_instance);
-        let answer = Answer {
-            number: attempt.number,
-            instance: request.instance,
-            sent: Time::from_nanoseconds(sent),
-            first_token: None,
-            prompt_tokens: 0,
-            cached_tokens: 0,
-            output_tokens: 1,
-            failed: false,
+        let now = self.now;
+        let Some(request) = self.slots[attempt.slot as usize].as_mut().filter(|request| request.attempt == attempt)
+        else {
+            return;
         };
-        let observation = &mut self.observations[observation];
-        observation.ttft = Some(self.now - observation.send);
-        let now = Time::from_nanoseconds(self.now);
-        let Some(request) = self.slots[attempt.slot as usize].as_mut() else { return };
-        request.first_token = Some(self.now);
-        self.router.first_token(&Answer { first_token: Some(now), ..answer }, request.slot.as_mut(), now);
+        request.answered = true;
+        let observation = &mut self.observations[request.observation];
+        observation.ttft = Some(now - observation.send);
+        let number = attempt.number;
+        let answer = Answer { number, prompt_tokens: 0, cached_tokens: 0, output_tokens: 1, failed: false };
+        self.router.first_token(&answer, request.slot.as_mut(), Time::from_nanoseconds(now));
     }
 
     pub(super) fn deliver_end(&mut self, attempt: Attempt) {
-        if self.current(attempt).is_none() {
-            return;
-        }
-        let Some(mut request) = self.slots[attempt.slot as usize].take() else { return };
+        let slot = &mut self.slots[attempt.slot as usize];
+        let Some(mut request) = slot.take_if(|request| request.attempt == attempt) else { return };
         self.leave_router(&mut request, false);
         let observation = &mut self.observations[request.observation];
         observation.end = self.now;
@@ -167,7 +156,7 @@ impl Simulation<'_> {
     /// A request that is lost with its instance: once, and only while nothing of its answer came, it is sent again.
     pub(super) fn lose(&mut self, mut request: InFlight) {
         self.leave_router(&mut request, true);
-        if request.first_token.is_none() && request.tried.is_empty() {
+        if !request.answered && request.tried.is_empty() {
             request.tried.push(request.instance);
             self.place(request);
         } else {
@@ -193,18 +182,11 @@ impl Simulation<'_> {
     fn leave_router(&mut self, request: &mut InFlight, failed: bool) {
         let answer = Answer {
             number: request.attempt.number,
-            instance: request.instance,
-            sent: Time::from_nanoseconds(request.sent_to_instance),
-            first_token: request.first_token.map(Time::from_nanoseconds),
             prompt_tokens: self.observations[request.observation].prompt_tokens,
             cached_tokens: request.cached_tokens,
             output_tokens: if failed { 0 } else { request.planned.output_tokens },
             failed,
         };
         self.router.finish(&answer, request.slot.take(), Time::from_nanoseconds(self.now));
-    }
-
-    fn current(&self, attempt: Attempt) -> Option<&InFlight> {
-        self.slots[attempt.slot as usize].as_ref().filter(|request| request.attempt == attempt)
     }
 }
