@@ -42,6 +42,8 @@ pub struct Decision {
     pub place: Option<u32>,
     /// How many instances were eligible.
     pub eligible: u32,
+    /// Tokens of the prompt that the chosen instance is believed to hold; `None` where the strategy believes nothing.
+    pub expected_cached_tokens: Option<u64>,
 }
 
 /// Why an instance was chosen.

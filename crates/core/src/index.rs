@@ -49,6 +49,9 @@ pub(crate) struct Match {
     pub(crate) confirmed: u32,
     /// When the deepest of the confirmed ones was last used.
     pub(crate) last_use: Use,
+    /// Tokens that it answered to a prompt which ended with the last of them: a prompt that goes on from there is most
+    /// likely the next turn of a chat, and begins with that answer.
+    pub(crate) answer: u32,
 }
 
 impl PrefixIndex {
@@ -61,6 +64,11 @@ impl PrefixIndex {
             budget,
             bytes: 0,
         }
+    }
+
+    /// What it takes, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Takes a seat for an instance.
@@ -85,7 +93,7 @@ impl PrefixIndex {
             if let Some(at) = self.nodes[id].residence_of(seat) {
                 let before = self.nodes[id].held(&self.nodes[id].residences[at]);
                 let last_use = self.nodes[id].residences[at].last_use;
-                self.nodes[id].residences[at] = Residence { seat, confirmed: 0, expected_by: 0, last_use };
+                self.nodes[id].residences[at] = Residence { seat, confirmed: 0, expected_by: 0, last_use, answer: 0 };
                 self.shrunk(id, seat, before);
             }
         }
@@ -101,6 +109,8 @@ impl PrefixIndex {
                 let found = &mut matches[residence.seat.0 as usize];
                 if found.blocks == position {
                     found.blocks = position + node.held(residence).min(shared);
+                    let whole = found.blocks == position + node.run.len() as u32;
+                    found.answer = if whole { residence.answer } else { 0 };
                 }
                 if found.confirmed == position && residence.confirmed > 0 {
                     found.confirmed = position + residence.confirmed.min(shared);
@@ -126,6 +136,21 @@ impl PrefixIndex {
             residence.confirmed = run;
             residence.expected_by = residence.expected_by.saturating_sub(1);
         });
+    }
+
+    /// The prompt was answered with so many tokens, which are in the instance's cache, too.
+    pub(crate) fn answered(&mut self, prompt: &[BlockHash], seat: SeatId, tokens: u32) {
+        let mut position = 0;
+        while let Some((id, shared)) = self.step_id(prompt, position) {
+            position += shared;
+            if position as usize == prompt.len() {
+                let node = &mut self.nodes[id];
+                if let Some(at) = node.residence_of(seat).filter(|_| shared as usize == node.run.len()) {
+                    node.residences[at].answer = tokens;
+                }
+                return;
+            }
+        }
     }
 
     /// The request has failed before its first token: what only it had promised is not there.
@@ -228,7 +253,7 @@ impl PrefixIndex {
         let node = &mut self.nodes[id];
         let at = node.residence_of(seat).unwrap_or_else(|| {
             let last_use = Use::default();
-            node.residences.push(Residence { seat, confirmed: 0, expected_by: 0, last_use });
+            node.residences.push(Residence { seat, confirmed: 0, expected_by: 0, last_use, answer: 0 });
             self.bytes += node::RESIDENCE_BYTES;
             node.residences.len() - 1
         });

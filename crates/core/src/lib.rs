@@ -17,7 +17,7 @@ mod strategy;
 mod time;
 mod variant;
 
-pub use adaptive::{BLOCK_BYTES, BlockHasher, Prompt};
+pub use adaptive::{BLOCK_BYTES, BlockHasher, Prompt, PromptDigest};
 pub use budget::RetryBudget;
 pub use decision::{Arm, Choice, Decision, Reason, Refusal, SpillCause};
 pub use eligibility::{ModelHash, Models};
@@ -31,4 +31,4 @@ pub use strategy::{
     UnknownStrategy,
 };
 pub use time::Time;
-pub use variant::{InstanceView, OrderEntry, Report, RouteRequest, VariantState};
+pub use variant::{InstanceView, OrderEntry, Report, RouteRequest, ScoreEntry, VariantState};

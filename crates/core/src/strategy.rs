@@ -80,11 +80,12 @@ pub enum StrategyName {
 
 impl StrategyName {
     /// Every strategy, in the order in which they are listed to people.
-    pub const ALL: [StrategyName; 4] = [
+    pub const ALL: [StrategyName; 5] = [
         StrategyName::Random,
         StrategyName::RoundRobin,
         StrategyName::LeastOutstandingRequests,
         StrategyName::PrefixAware,
+        StrategyName::Adaptive,
     ];
 
     /// SageMaker's spelling, as in configurations and reports.
@@ -120,7 +121,7 @@ impl FromStr for StrategyName {
 
 /// A word that names no strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is no strategy; allowed: RANDOM, ROUND_ROBIN, LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE")]
+#[error("{given:?} is no strategy; allowed: {}", StrategyName::ALL.map(StrategyName::as_str).join(", "))]
 pub struct UnknownStrategy {
     given: String,
 }

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 
 use self::choose::Candidate;
 pub use self::choose::RouteRequest;
-pub use self::explain::{InstanceView, OrderEntry};
+pub use self::explain::{InstanceView, OrderEntry, ScoreEntry};
 pub use self::feedback::Report;
 use crate::adaptive::{Adaptive, Beliefs};
 use crate::evidence::{Health, PROBES_TO_DOWN};
@@ -149,12 +149,20 @@ impl<T: Clone> VariantState<T> {
 
     /// Takes in something that was seen of an instance. True when it changed whether the instance may be chosen.
     pub fn observe(&mut self, generation: Generation, evidence: Evidence, now: Time) -> bool {
-        let probes_to_down = self.probes_to_down;
-        self.by_generation(generation).is_some_and(|instance| {
-            let before = (instance.health.is_down(), instance.health.is_ejected(now));
-            instance.health.observe(evidence, now, probes_to_down);
-            before != (instance.health.is_down(), instance.health.is_ejected(now))
-        })
+        let Some(at) = self.position(generation) else { return false };
+        let instance = &mut self.instances[at];
+        let before = (instance.health.is_down(), instance.health.is_ejected(now));
+        instance.health.observe(evidence, now, self.probes_to_down);
+        // Nothing listens there, so its process is gone. Told once: nothing new is sent there while it is down.
+        if evidence == Evidence::ConnectRefused && !before.0 {
+            self.adaptive.restart(&mut instance.beliefs);
+        }
+        before != (instance.health.is_down(), instance.health.is_ejected(now))
+    }
+
+    /// What the beliefs of `ADAPTIVE` take, in bytes.
+    pub fn index_bytes(&self) -> usize {
+        self.adaptive.index.bytes()
     }
 
     fn by_generation(&mut self, generation: Generation) -> Option<&mut Instance<T>> {

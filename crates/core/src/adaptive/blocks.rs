@@ -1,58 +1,83 @@
 //! Cuts a prompt into blocks and chains their hashes, as the prompt arrives.
 
-use std::sync::Arc;
-
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::{BLOCK_BYTES, Prompt};
 use crate::index::BlockHash;
 use crate::{HashSeed, KeyScope};
 
+const BLOCK: usize = BLOCK_BYTES as usize;
+
 /// Hashes a prompt in pieces of any size; only the sequence of bytes counts, not how it was cut.
-///
-/// The chain begins with what separates caches: endpoint, variant, model, adapter, authenticated tenant and salt. So equal
-/// text under another model shares no block.
 pub struct BlockHasher {
     chain: u64,
-    block: Xxh3,
+    /// The beginning of a block that is not whole.
+    begun: [u8; BLOCK],
     filled: usize,
     bytes: u64,
     blocks: Vec<BlockHash>,
 }
 
+/// The hashes of a prompt alone, before its scope is known (`model` may follow the messages in a body).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptDigest {
+    blocks: Box<[BlockHash]>,
+    whole: u64,
+    bytes: u64,
+}
+
 impl BlockHasher {
-    /// A hasher of an empty prompt within its scope.
-    pub fn new(seed: HashSeed, scope: &KeyScope<'_>, salt: Option<&str>) -> BlockHasher {
-        let empty = crate::PrefixHasher::new(seed).digest();
-        let chain = crate::prefix_key(seed, scope, None, salt, &empty).as_u128() as u64;
-        BlockHasher { chain, block: Xxh3::with_seed(chain), filled: 0, bytes: 0, blocks: Vec::new() }
+    /// A hasher of an empty prompt.
+    pub fn new(seed: HashSeed) -> BlockHasher {
+        BlockHasher { chain: seed.0, begun: [0; BLOCK], filled: 0, bytes: 0, blocks: Vec::new() }
     }
 
     /// Appends bytes to the prompt.
     pub fn update(&mut self, mut bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
-        while !bytes.is_empty() {
-            let (part, rest) = bytes.split_at(bytes.len().min(BLOCK_BYTES as usize - self.filled));
-            self.block.update(part);
+        if self.filled > 0 {
+            let (part, rest) = bytes.split_at(bytes.len().min(BLOCK - self.filled));
+            self.begun[self.filled..self.filled + part.len()].copy_from_slice(part);
             self.filled += part.len();
-            bytes = rest;
-            if self.filled == BLOCK_BYTES as usize {
-                self.chain = self.block.digest();
-                self.blocks.push(BlockHash(self.chain));
-                self.block = Xxh3::with_seed(self.chain);
-                self.filled = 0;
+            if self.filled < BLOCK {
+                return;
             }
+            let block = self.begun;
+            self.chain_on(&block);
+            bytes = rest;
         }
+        let mut blocks = bytes.chunks_exact(BLOCK);
+        blocks.by_ref().for_each(|block| self.chain_on(block));
+        let rest = blocks.remainder();
+        self.begun[..rest.len()].copy_from_slice(rest);
+        self.filled = rest.len();
     }
 
-    /// The prompt; `None` when it is empty. A tenant id only orders ties.
-    pub fn finish(self, tenant_id: Option<&str>) -> Option<Prompt> {
-        (self.bytes > 0).then(|| Prompt {
-            blocks: Arc::from(self.blocks),
-            whole: self.block.digest(),
+    fn chain_on(&mut self, block: &[u8]) {
+        self.chain = xxh3_64_with_seed(block, self.chain);
+        self.blocks.push(BlockHash(self.chain));
+    }
+
+    /// The hashes of the bytes so far; `None` when there were none.
+    pub fn finish(self) -> Option<PromptDigest> {
+        let whole = xxh3_64_with_seed(&self.begun[..self.filled], self.chain);
+        (self.bytes > 0).then(|| PromptDigest { blocks: self.blocks.into(), whole, bytes: self.bytes })
+    }
+}
+
+impl PromptDigest {
+    /// The prompt within what separates caches: endpoint, variant, model, adapter, authenticated tenant and salt. Equal
+    /// text under another model shares no block. A tenant id only orders ties.
+    pub fn within(&self, seed: HashSeed, scope: &KeyScope<'_>, salt: Option<&str>, tenant_id: Option<&str>) -> Prompt {
+        let empty = crate::PrefixHasher::new(seed).digest();
+        let scope = crate::prefix_key(seed, scope, None, salt, &empty).as_u128() as u64;
+        let scoped = |hash: u64| xxh3_64_with_seed(&hash.to_le_bytes(), scope);
+        Prompt {
+            blocks: self.blocks.iter().map(|block| BlockHash(scoped(block.0))).collect(),
+            whole: scoped(self.whole),
             bytes: self.bytes,
             tenant: tenant_id.map_or(0, |id| xxh3_64(id.as_bytes())),
-        })
+        }
     }
 }
 
@@ -66,29 +91,51 @@ impl std::fmt::Debug for BlockHasher {
 mod tests {
     use super::*;
 
-    fn prompt(scope: &KeyScope<'_>, pieces: &[&str]) -> Prompt {
-        let mut hasher = BlockHasher::new(HashSeed(1), scope, None);
+    const SEED: HashSeed = HashSeed(1);
+    const SCOPE: KeyScope<'static> =
+        KeyScope { endpoint: "chat", variant: "AllTraffic", model: None, adapter: None, tenant: None };
+
+    fn digest(pieces: &[&str]) -> PromptDigest {
+        let mut hasher = BlockHasher::new(SEED);
         pieces.iter().for_each(|piece| hasher.update(piece.as_bytes()));
-        hasher.finish(None).unwrap()
+        hasher.finish().unwrap()
     }
 
     #[test]
     fn prompts_share_blocks_exactly_as_far_as_their_text() {
-        let scope = KeyScope { endpoint: "chat", ..KeyScope::default() };
-        let common = "x".repeat(600);
-        let (a, b) = (prompt(&scope, &[&common, "a", &common]), prompt(&scope, &[&common, "b", &common]));
-        assert_eq!((a.blocks.len(), a.bytes), (4, 1_201));
-        assert_eq!(a.blocks[..2], b.blocks[..2]);
-        assert!(a.blocks[2] != b.blocks[2] && a.blocks[3] != b.blocks[3] && a.whole != b.whole);
+        let common = "x".repeat(2 * BLOCK + 50);
+        let within = |pieces: &[&str]| digest(pieces).within(SEED, &SCOPE, None, None);
+        let (a, b) = (within(&[&common, "a", &common]), within(&[&common, "b", &common]));
+        assert_eq!((a.blocks.len(), a.bytes), (5, 2 * common.len() as u64 + 1));
+        assert_eq!(a.blocks[..9], b.blocks[..9]);
+        assert!((2..5).all(|at| a.blocks[at] != b.blocks[at]) && a.whole != b.whole);
+        assert_ne!(a.blocks[0], a.blocks[1], "equal blocks at different places differ");
     }
 
     #[test]
-    fn how_it_was_cut_does_not_matter_and_scopes_share_nothing() {
-        let scope = KeyScope { endpoint: "chat", ..KeyScope::default() };
+    fn how_it_was_cut_does_not_matter() {
         let text = "abcdefghij".repeat(100);
-        assert_eq!(prompt(&scope, &[&text]), prompt(&scope, &[&text[..7], &text[7..300], &text[300..]]));
-        let other = KeyScope { model: Some("llama"), ..scope };
-        assert_ne!(prompt(&scope, &[&text]).blocks[0], prompt(&other, &[&text]).blocks[0]);
-        assert_eq!(BlockHasher::new(HashSeed(1), &scope, None).finish(None), None);
+        let whole = digest(&[&text]);
+        for at in [1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 999] {
+            assert_eq!(whole, digest(&[&text[..at], &text[at..]]), "{at}");
+        }
+        assert_eq!(whole, digest(&text.split_inclusive('j').collect::<Vec<_>>()));
+        assert_eq!(BlockHasher::new(SEED).finish(), None);
+    }
+
+    #[test]
+    fn scopes_and_salts_share_nothing_and_tenant_ids_share_everything() {
+        let digest = digest(&["abcdefghij".repeat(100).as_str()]);
+        let plain = digest.within(SEED, &SCOPE, None, None);
+        let others = [
+            digest.within(SEED, &KeyScope { model: Some("llama"), ..SCOPE }, None, None),
+            digest.within(SEED, &KeyScope { tenant: Some("acme"), ..SCOPE }, None, None),
+            digest.within(SEED, &SCOPE, Some("salt"), None),
+        ];
+        for other in others {
+            assert!(plain.blocks.iter().all(|block| !other.blocks.contains(block)));
+        }
+        let user = digest.within(SEED, &SCOPE, None, Some("user"));
+        assert_eq!((&user.blocks, user.tenant != plain.tenant), (&plain.blocks, true));
     }
 }

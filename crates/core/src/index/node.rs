@@ -31,6 +31,8 @@ pub(super) struct Residence {
     /// neither do engines evict what a running request uses.
     pub(super) expected_by: u32,
     pub(super) last_use: Use,
+    /// Tokens of the last answer to a prompt that ended with the run.
+    pub(super) answer: u32,
 }
 
 impl Node {
@@ -65,6 +67,7 @@ impl Node {
                 node.residences.push(Residence { confirmed, ..*residence });
             }
             residence.confirmed = residence.confirmed.min(at);
+            residence.answer = 0;
         }
         let beyond = node.residences.clone();
         (node, beyond)

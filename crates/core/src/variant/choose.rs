@@ -60,7 +60,9 @@ impl<T: Clone> VariantState<T> {
         let mut candidates = std::mem::take(&mut self.candidates);
         let picked = self.find_eligible(request, now, &mut candidates).and_then(|()| {
             let arm = self.arm(request, rng);
-            Ok((self.pick(request, &candidates, arm, rng)?, arm))
+            // Whoever decides: what the chosen instance holds tells what the request adds there.
+            let known = self.looked_up(request).map_or(0, |prompt| self.adaptive.look_up(prompt));
+            Ok((self.pick(request, &candidates, arm, known, rng)?, arm))
         });
         let choice = picked.map(|(pick, arm)| self.count(request, &candidates, &pick, arm, now));
         self.candidates = candidates;
@@ -123,6 +125,7 @@ impl<T: Clone> VariantState<T> {
         request: &RouteRequest<'_>,
         candidates: &[Candidate],
         arm: Arm,
+        known: u32,
         rng: &mut R,
     ) -> Result<Pick, Refusal> {
         if let Some(candidate) = self.pinned(request, candidates) {
@@ -135,7 +138,7 @@ impl<T: Clone> VariantState<T> {
             (_, Arm::Random, _) | (_, _, Strategy::Random) => random::pick(&open, rng),
             (_, _, Strategy::PrefixAware(rules)) if request.key.is_some() => prefix_aware::pick(&open, rules),
             (_, _, Strategy::Adaptive) if request.prompt.is_some() => {
-                request.prompt.and_then(|prompt| adaptive::pick(&open, &mut self.adaptive, prompt, rng))
+                request.prompt.and_then(|prompt| adaptive::pick(&open, &self.adaptive, prompt, known, rng))
             }
             (_, _, Strategy::RoundRobin) => {
                 let chosen = round_robin::pick(&open);
@@ -151,6 +154,11 @@ impl<T: Clone> VariantState<T> {
             pick.reason = Reason::Retry;
         }
         Ok(pick)
+    }
+
+    /// The prompt, where the strategy looks at it.
+    fn looked_up<'r>(&self, request: &RouteRequest<'r>) -> Option<&'r Prompt> {
+        request.prompt.filter(|_| self.routing.strategy == Strategy::Adaptive)
     }
 
     fn pinned(&self, request: &RouteRequest<'_>, candidates: &[Candidate]) -> Option<Candidate> {
@@ -172,8 +180,11 @@ impl<T: Clone> VariantState<T> {
         let home = home.map(|home| &self.instances[home.index]);
         let (home_id, home_in_flight) = home.map(|home| (home.id.clone(), home.in_flight)).unzip();
         let ahead = candidates.iter().filter(|candidate| candidate.distance < chosen.distance).count();
+        let prompt = self.looked_up(request);
         let instance = &mut self.instances[chosen.index];
         instance.in_flight += 1;
+        // What the instance holds from now on counts for later choices.
+        let work = prompt.map(|prompt| self.adaptive.send(prompt, &mut instance.beliefs, now));
         let decision = Decision {
             strategy: self.routing.strategy.name(),
             arm,
@@ -187,11 +198,8 @@ impl<T: Clone> VariantState<T> {
             cause: pick.cause,
             place: request.key.map(|_| ahead as u32),
             eligible: candidates.len() as u32,
+            expected_cached_tokens: work.as_ref().map(|work| work.cached as u64),
         };
-        // Whoever decided: what the instance holds from now on counts for later choices.
-        let adaptive = (self.routing.strategy == Strategy::Adaptive).then_some(&mut self.adaptive);
-        let work =
-            adaptive.zip(request.prompt).map(|(adaptive, prompt)| adaptive.send(prompt, &mut instance.beliefs, now));
         let slot = Slot { generation: instance.generation, work };
         Choice { decision, slot, instance: instance.data.clone() }
     }

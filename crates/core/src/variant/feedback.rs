@@ -24,6 +24,15 @@ impl<T: Clone> VariantState<T> {
         }
     }
 
+    /// The whole answer to a request has come at once.
+    pub fn answered(&mut self, slot: &mut Slot) {
+        if let Some(work) = &mut slot.work
+            && let Some(at) = self.position(slot.generation)
+        {
+            self.adaptive.answer(work, &mut self.instances[at].beliefs);
+        }
+    }
+
     /// The engine has reported what a request took.
     pub fn report(&mut self, slot: &Slot, report: &Report) {
         if let Some(work) = &slot.work
