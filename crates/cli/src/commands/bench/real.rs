@@ -1,12 +1,17 @@
 //! Real engines for each strategy: the same ones, behind a router of its own, with documents that they have not seen.
 
-use isotherm_bench::{Arm, Fleet, Lag, Target, first_model};
+use std::time::{Duration, Instant};
+
+use isotherm_bench::{Arm, Fleet, Lag, ModelsError, Target, first_model};
 use isotherm_config::{Config, Environment, Overrides};
 use tokio::runtime::Runtime;
 
 use crate::commands::up::with_decisions_shown;
 use crate::exit::Failure;
 use crate::router::{Router, Setup, control_runtime};
+
+/// How long engines may take to say which models they serve.
+const LISTED_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) struct Real {
     instances: Vec<String>,
@@ -45,7 +50,7 @@ impl Fleet for Real {
         self.text_seed = self.text_seed.wrapping_add(1);
 
         let unnamed = Target::new(&url, "").map_err(|error| running(&error))?;
-        let model = first_model(&unnamed).map_err(|error| running(&error))?;
+        let model = first_listed_model(&unnamed).map_err(|error| running(&error))?;
         let target = Target::new(&url, model).map_err(|error| running(&error))?;
         Ok(Arm { target, instances, text_seed: self.text_seed })
     }
@@ -55,5 +60,16 @@ impl Fleet for Real {
             self.runtime.block_on(router.drain(std::future::ready(())));
         }
         Ok(None)
+    }
+}
+
+/// The first model that the router lists. It lists what its instances have told it, and they have a moment to do so.
+fn first_listed_model(target: &Target) -> Result<String, ModelsError> {
+    let deadline = Instant::now() + LISTED_WITHIN;
+    loop {
+        match first_model(target) {
+            Err(ModelsError::None { .. }) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(50)),
+            found => return found,
+        }
     }
 }
