@@ -107,7 +107,7 @@ mod tests {
         let within = |pieces: &[&str]| digest(pieces).within(SEED, &SCOPE, None, None);
         let (a, b) = (within(&[&common, "a", &common]), within(&[&common, "b", &common]));
         assert_eq!((a.blocks.len(), a.bytes), (5, 2 * common.len() as u64 + 1));
-        assert_eq!(a.blocks[..9], b.blocks[..9]);
+        assert_eq!(a.blocks[..2], b.blocks[..2]);
         assert!((2..5).all(|at| a.blocks[at] != b.blocks[at]) && a.whole != b.whole);
         assert_ne!(a.blocks[0], a.blocks[1], "equal blocks at different places differ");
     }

@@ -8,8 +8,8 @@ mod round_robin;
 
 use rand::Rng;
 
-use super::{Instance, VariantState};
-use crate::adaptive::Prompt;
+use super::{Instance, ScoreEntry, VariantState};
+use crate::adaptive::{BLOCK_BYTES, Prompt};
 use crate::placement::{distance, percentile};
 use crate::{
     Arm, Choice, Decision, Generation, InstanceId, ModelHash, PrefixKey, Reason, Refusal, Slot, SpillCause, Strategy,
@@ -202,6 +202,36 @@ impl<T: Clone> VariantState<T> {
         };
         let slot = Slot { generation: instance.generation, work };
         Choice { decision, slot, instance: instance.data.clone() }
+    }
+}
+
+impl<T: Clone> VariantState<T> {
+    /// What `ADAPTIVE` reckons of a prompt on every instance, in the order in which they were added; which of them it
+    /// would choose, exploring aside. Nothing is counted.
+    pub fn scores(&mut self, request: &RouteRequest<'_>, prompt: &Prompt, now: Time) -> Vec<ScoreEntry<'_, T>> {
+        let mut candidates = Vec::new();
+        // Refused: nobody is eligible.
+        let _ = self.find_eligible(request, now, &mut candidates);
+        let known = self.adaptive.look_up(prompt);
+        let open = Open { instances: &self.instances, candidates: &candidates, tried: request.tried };
+        let pinned = self.pinned(request, &candidates);
+        let chosen = pinned.or_else(|| adaptive::best(&open, &self.adaptive, prompt, known, false));
+        let chosen = chosen.map(|chosen| chosen.index);
+        let views = self.instances(now).zip(&self.instances).enumerate();
+        views
+            .map(|(index, (view, instance))| {
+                let held = self.adaptive.held(&instance.beliefs);
+                ScoreEntry {
+                    instance: view,
+                    eligible: candidates.iter().any(|candidate| candidate.index == index),
+                    chosen: chosen == Some(index),
+                    held_bytes: u64::from(held.blocks) * u64::from(BLOCK_BYTES),
+                    uncached_tokens: self.adaptive.uncached(prompt, held),
+                    waiting_tokens: instance.beliefs.uncached,
+                    milliseconds: adaptive::score(&self.adaptive, prompt, instance),
+                }
+            })
+            .collect()
     }
 }
 

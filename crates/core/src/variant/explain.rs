@@ -34,6 +34,25 @@ pub struct OrderEntry<'a, T> {
     pub eligible: bool,
 }
 
+/// What `ADAPTIVE` reckons of a prompt on an instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoreEntry<'a, T> {
+    /// The instance.
+    pub instance: InstanceView<'a, T>,
+    /// Whether it may be chosen for this request.
+    pub eligible: bool,
+    /// Whether it would be chosen.
+    pub chosen: bool,
+    /// How much of the prompt's beginning it is believed to hold, in bytes.
+    pub held_bytes: u64,
+    /// Tokens of the prompt that it would have to compute.
+    pub uncached_tokens: f64,
+    /// Tokens that it has to compute before: those of requests that were sent there and have no first token yet.
+    pub waiting_tokens: f64,
+    /// The latency in milliseconds that the request would add there, to itself and to the others.
+    pub milliseconds: f64,
+}
+
 impl<T: Clone> VariantState<T> {
     /// Every instance, in the order in which they were added.
     pub fn instances(&self, now: Time) -> impl Iterator<Item = InstanceView<'_, T>> {

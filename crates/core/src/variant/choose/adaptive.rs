@@ -4,8 +4,9 @@
 use rand::Rng;
 
 use super::{Candidate, Open, Pick, nearest};
-use crate::adaptive::{Adaptive, Load, Prompt, marginal_latency};
+use crate::adaptive::{Adaptive, Prompt};
 use crate::placement::distance;
+use crate::variant::Instance;
 use crate::{PrefixKey, Reason};
 
 /// Instances within this part, or these milliseconds, of the best count as equal.
@@ -16,28 +17,30 @@ const TIE_MILLISECONDS: f64 = 2.0;
 const EXPLORE_ONE_IN: u32 = 100;
 const NOT_MUCH_WORSE: f64 = 2.0;
 
+/// Picks by what is known of the prompt that was looked up last; anyone holds its first `known` blocks.
 pub(super) fn pick<T, R: Rng>(
     open: &Open<'_, T>,
-    adaptive: &mut Adaptive,
+    adaptive: &Adaptive,
     prompt: &Prompt,
+    known: u32,
     rng: &mut R,
 ) -> Option<Pick> {
-    let mut matches = std::mem::take(&mut adaptive.matches);
-    let known = adaptive.index.look_up(&prompt.blocks, &mut matches);
-    adaptive.matches = matches;
-    let score = |instance: &crate::variant::Instance<T>| {
-        let held = adaptive.matches[instance.beliefs.seat.0 as usize];
-        marginal_latency(&Load {
-            pace: instance.beliefs.pace.milliseconds_per_token(),
-            queued: instance.beliefs.uncached,
-            in_flight: f64::from(instance.in_flight) / instance.weight.get(),
-            uncached: adaptive.uncached(prompt, held),
-            prompt: adaptive.tokens(prompt.bytes),
-            output: adaptive.output_tokens(),
-        })
-    };
-    let best = open.iter().map(|(_, instance)| score(instance)).min_by(f64::total_cmp)?;
     let explore = known == 0 && rng.next_u32().is_multiple_of(EXPLORE_ONE_IN);
+    let chosen = best(open, adaptive, prompt, known, explore)?;
+    let warm = adaptive.held(&open.instances[chosen.index].beliefs).blocks > 0;
+    Some(Pick::new(chosen, if warm { Reason::Warm } else { Reason::Cold }))
+}
+
+/// The first in the prompt's order among those that count as equal to the best.
+pub(super) fn best<T>(
+    open: &Open<'_, T>,
+    adaptive: &Adaptive,
+    prompt: &Prompt,
+    known: u32,
+    explore: bool,
+) -> Option<Candidate> {
+    let score = |instance| score(adaptive, prompt, instance);
+    let best = open.iter().map(|(_, instance)| score(instance)).min_by(f64::total_cmp)?;
     let bound = if explore { best * NOT_MUCH_WORSE } else { best + (best * TIE_SHARE).max(TIE_MILLISECONDS) };
 
     // What is new in the prompt orders the equal ones: routers that have seen different prompts agree on a new one, and
@@ -48,8 +51,11 @@ pub(super) fn pick<T, R: Rng>(
         distance: distance(key, instance.hash, instance.weight),
         ..candidate
     });
-    let chosen = nearest(equal)?;
-    let seat = open.instances[chosen.index].beliefs.seat;
-    let warm = adaptive.matches[seat.0 as usize].blocks > 0;
-    Some(Pick::new(chosen, if warm { Reason::Warm } else { Reason::Cold }))
+    nearest(equal)
+}
+
+/// The latency in milliseconds that the prompt that was looked up last adds on an instance.
+pub(super) fn score<T>(adaptive: &Adaptive, prompt: &Prompt, instance: &Instance<T>) -> f64 {
+    let in_flight = f64::from(instance.in_flight) / instance.weight.get();
+    adaptive.score(prompt, &instance.beliefs, adaptive.held(&instance.beliefs), in_flight)
 }
