@@ -35,4 +35,4 @@ pub use status::InstanceStatus;
 pub use stored_responses::StoredResponses;
 pub use tasks::FleetTasks;
 pub use topology::{Endpoint, Serving, Topology, TrafficShare};
-pub use variant::{InstanceNow, OrderedInstance, Placement, QueueFull, SlotGuard, Variant, Waiting};
+pub use variant::{InstanceNow, OrderedInstance, Placement, QueueFull, ScoredInstance, SlotGuard, Variant, Waiting};

@@ -38,11 +38,14 @@ impl Fleet {
         FleetTasks { _follower: Running(tokio::spawn(follower.run())) }
     }
 
-    /// Sets the gauges of every instance to how it stands now. Done every second by the tasks.
+    /// Sets the gauges of every variant and instance to how it stands now. Done every second by the tasks.
     pub fn refresh_gauges(&self) {
         let now = self.clock().now();
         let topology = self.topology();
-        topology.variants().flat_map(|variant| variant.instances(now)).for_each(|one| one.refresh_gauges());
+        for variant in topology.variants() {
+            variant.instances(now).iter().for_each(InstanceNow::refresh_gauges);
+            variant.metrics().set_index_bytes(variant.index_bytes());
+        }
     }
 }
 

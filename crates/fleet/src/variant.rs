@@ -23,7 +23,7 @@ use std::task::Waker;
 use arc_swap::ArcSwap;
 use isotherm_core::{
     Availability, Decision, Evidence, Generation, InstanceId, InstanceSpec, InstanceView, ModelHash, Models, PrefixKey,
-    Refusal, RouteRequest, Routing, Time, VariantState, Weight,
+    Prompt, Refusal, RouteRequest, Routing, ScoreEntry, Time, VariantState, Weight,
 };
 use isotherm_telemetry::{InstanceMetrics, Metrics, VariantMetrics};
 use rand::Rng;
@@ -90,6 +90,25 @@ pub struct OrderedInstance {
     pub now: InstanceNow,
     /// Whether it may be chosen for this request: up, and serving the model.
     pub eligible: bool,
+}
+
+/// What `ADAPTIVE` reckons of a prompt on an instance.
+#[derive(Debug, Clone)]
+pub struct ScoredInstance {
+    /// The instance.
+    pub now: InstanceNow,
+    /// Whether it may be chosen for this request.
+    pub eligible: bool,
+    /// Whether it would be chosen.
+    pub chosen: bool,
+    /// How much of the prompt's beginning it is believed to hold, in bytes.
+    pub held_bytes: u64,
+    /// Tokens of the prompt that it would have to compute.
+    pub uncached_tokens: f64,
+    /// Tokens that it has to compute before.
+    pub waiting_tokens: f64,
+    /// The latency in milliseconds that the request would add there, to itself and to the others.
+    pub milliseconds: f64,
 }
 
 impl Variant {
@@ -231,6 +250,17 @@ impl Variant {
             .collect()
     }
 
+    /// What `ADAPTIVE` reckons of a prompt on every instance: what `explain` shows. Nothing is counted.
+    pub fn scores(&self, request: &RouteRequest<'_>, prompt: &Prompt, now: Time) -> Vec<ScoredInstance> {
+        let mut guarded = self.guarded.lock();
+        guarded.state.scores(request, prompt, now).iter().map(ScoredInstance::of).collect()
+    }
+
+    /// What the strategy's beliefs take, in bytes.
+    pub(crate) fn index_bytes(&self) -> usize {
+        self.guarded.lock().state.index_bytes()
+    }
+
     /// Whether a request could be placed: some instance is neither down nor draining.
     ///
     /// Ejected ones count: when nothing else is left, ejections are ignored.
@@ -309,6 +339,20 @@ impl Guarded {
     /// Places whoever waits and can be placed; the wakers are to be woken after the lock is released.
     fn place_waiting(&mut self, clock: Clock) -> Vec<Waker> {
         if self.queue.is_empty() { Vec::new() } else { self.queue.place(&mut self.state, clock.now()) }
+    }
+}
+
+impl ScoredInstance {
+    fn of(entry: &ScoreEntry<'_, Arc<Instance>>) -> ScoredInstance {
+        ScoredInstance {
+            now: InstanceNow::of(&entry.instance),
+            eligible: entry.eligible,
+            chosen: entry.chosen,
+            held_bytes: entry.held_bytes,
+            uncached_tokens: entry.uncached_tokens,
+            waiting_tokens: entry.waiting_tokens,
+            milliseconds: entry.milliseconds,
+        }
     }
 }
 

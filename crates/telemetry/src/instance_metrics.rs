@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isotherm_core::Arm;
+use isotherm_core::{Arm, Decision};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
@@ -23,6 +23,7 @@ pub struct InstanceMetrics {
     prompt_tokens: Lazy<Counter, ARMS>,
     cached_tokens: Lazy<Counter, ARMS>,
     cache_reported_prompt_tokens: Lazy<Counter, ARMS>,
+    expected_cached_tokens: Lazy<Counter, ARMS>,
     output_tokens: Counter,
     upstream_errors: Lazy<Counter, { UpstreamErrorKind::ALL.len() }>,
     up: Gauge,
@@ -39,6 +40,7 @@ impl InstanceMetrics {
             prompt_tokens: Lazy::default(),
             cached_tokens: Lazy::default(),
             cache_reported_prompt_tokens: Lazy::default(),
+            expected_cached_tokens: Lazy::default(),
             output_tokens: shared.output_tokens.series(scope.clone()),
             upstream_errors: Lazy::default(),
             up: shared.instance_up.series(scope.clone()),
@@ -55,15 +57,20 @@ impl InstanceMetrics {
         &self.in_flight
     }
 
-    /// An engine told the length of a prompt and, if it says so at all, how much of it was cached.
-    pub fn prompt(&self, arm: Arm, tokens: u64, cached: Option<u64>) {
-        let labels = || self.scope.with("arm", arm.as_str());
-        let index = arm as usize;
+    /// An engine told the length of a prompt and, if it says so at all, how much of it was cached. The decision tells how
+    /// much that was believed to be.
+    pub fn prompt(&self, decision: &Decision, tokens: u64, cached: Option<u64>) {
+        let labels = || self.scope.with("arm", decision.arm.as_str());
+        let index = decision.arm as usize;
         self.prompt_tokens.get(index, || self.shared.prompt_tokens.series(labels())).inc_by(tokens);
         if let Some(cached) = cached {
             let reported = || self.shared.cache_reported_prompt_tokens.series(labels());
             self.cached_tokens.get(index, || self.shared.cached_tokens.series(labels())).inc_by(cached);
             self.cache_reported_prompt_tokens.get(index, reported).inc_by(tokens);
+            if let Some(expected) = decision.expected_cached_tokens {
+                let series = || self.shared.expected_cached_tokens.series(labels());
+                self.expected_cached_tokens.get(index, series).inc_by(expected);
+            }
         }
     }
 

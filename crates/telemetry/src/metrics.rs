@@ -60,6 +60,7 @@ pub(crate) struct Shared {
     pub(crate) prompt_tokens: Family<Counter>,
     pub(crate) cached_tokens: Family<Counter>,
     pub(crate) cache_reported_prompt_tokens: Family<Counter>,
+    pub(crate) expected_cached_tokens: Family<Counter>,
     pub(crate) output_tokens: Family<Counter>,
     pub(crate) upstream_errors: Family<Counter>,
     pub(crate) retries: Family<Counter>,
@@ -67,6 +68,7 @@ pub(crate) struct Shared {
     pub(crate) client_disconnects: Family<Counter>,
     pub(crate) waiting: Family<Gauge>,
     pub(crate) shed: Family<Counter>,
+    pub(crate) index: Family<Gauge>,
     pub(crate) instance_up: Family<Gauge>,
     pub(crate) instance_ejected: Family<Gauge>,
     pub(crate) instance_draining: Family<Gauge>,
@@ -185,6 +187,7 @@ impl Shared {
             prompt_tokens: counters(registry, names::PROMPT_TOKENS),
             cached_tokens: counters(registry, names::CACHED_TOKENS),
             cache_reported_prompt_tokens: counters(registry, names::CACHE_REPORTED_PROMPT_TOKENS),
+            expected_cached_tokens: counters(registry, names::EXPECTED_CACHED_TOKENS),
             output_tokens: counters(registry, names::OUTPUT_TOKENS),
             upstream_errors: counters(registry, names::UPSTREAM_ERRORS),
             retries: counters(registry, names::RETRIES),
@@ -192,6 +195,7 @@ impl Shared {
             client_disconnects: counters(registry, names::CLIENT_DISCONNECTS),
             waiting: gauges(registry, names::WAITING),
             shed: counters(registry, names::SHED),
+            index: gauges(registry, names::INDEX),
             instance_up: gauges(registry, names::INSTANCE_UP),
             instance_ejected: gauges(registry, names::INSTANCE_EJECTED),
             instance_draining: gauges(registry, names::INSTANCE_DRAINING),
@@ -210,6 +214,7 @@ impl Shared {
             &self.prompt_tokens,
             &self.cached_tokens,
             &self.cache_reported_prompt_tokens,
+            &self.expected_cached_tokens,
             &self.output_tokens,
             &self.upstream_errors,
             &self.retries,
@@ -217,8 +222,14 @@ impl Shared {
             &self.client_disconnects,
             &self.shed,
         ];
-        let gauges =
-            [&self.in_flight, &self.waiting, &self.instance_up, &self.instance_ejected, &self.instance_draining];
+        let gauges = [
+            &self.in_flight,
+            &self.waiting,
+            &self.index,
+            &self.instance_up,
+            &self.instance_ejected,
+            &self.instance_draining,
+        ];
         let histograms = [&self.request_duration, &self.route, &self.time_to_first_token];
         counters.into_iter().for_each(|family| family.remove_within(scope));
         gauges.into_iter().for_each(|family| family.remove_within(scope));

@@ -55,6 +55,8 @@ metric_names! {
     CACHED_TOKENS = "isotherm_cached_tokens_total", "Prompt tokens that engines took from their caches";
     CACHE_REPORTED_PROMPT_TOKENS = "isotherm_cache_reported_prompt_tokens_total",
         "Prompt tokens of responses that said how many were cached; the hit rate is cached tokens by these";
+    EXPECTED_CACHED_TOKENS = "isotherm_expected_cached_tokens_total",
+        "Prompt tokens that ADAPTIVE believed to be in the cache, of responses that said how many were";
     OUTPUT_TOKENS = "isotherm_output_tokens_total", "Generated tokens, as the engines count them";
     UPSTREAM_ERRORS = "isotherm_upstream_errors_total", "What went wrong between router and instance, by kind";
     RETRIES = "isotherm_retries_total", "Further attempts at a request, by kind";
@@ -64,6 +66,7 @@ metric_names! {
         "Clients that left before the end of their response, by how far it was";
     WAITING = "isotherm_waiting_requests", "Requests that wait for an instance below its max_in_flight";
     SHED = "isotherm_shed_requests_total", "Requests refused because every instance was at its max_in_flight, by cause";
+    INDEX = "isotherm_index_bytes", "Memory of what ADAPTIVE believes the instances' caches to hold";
     INSTANCE_UP = "isotherm_instance_up", "1 while an instance answers its probes, else 0";
     INSTANCE_EJECTED = "isotherm_instance_ejected",
         "1 while an instance gets no requests because it failed some, else 0";

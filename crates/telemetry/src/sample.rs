@@ -21,6 +21,7 @@ pub(crate) fn spilled() -> Decision {
         cause: Some(SpillCause::Threshold),
         place: Some(1),
         eligible: 4,
+        expected_cached_tokens: None,
     }
 }
 

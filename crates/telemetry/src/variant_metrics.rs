@@ -44,6 +44,7 @@ pub struct VariantMetrics {
     resends_refused: OnceLock<Counter>,
     client_disconnects: Lazy<Counter, { ClientStage::ALL.len() }>,
     waiting: OnceLock<Gauge>,
+    index: OnceLock<Gauge>,
     shed: Lazy<Counter, { ShedCause::ALL.len() }>,
 }
 
@@ -63,6 +64,7 @@ impl VariantMetrics {
             resends_refused: OnceLock::new(),
             client_disconnects: Lazy::default(),
             waiting: OnceLock::new(),
+            index: OnceLock::new(),
             shed: Lazy::default(),
         }
     }
@@ -172,6 +174,12 @@ impl VariantMetrics {
     /// How many requests wait for an instance; whoever waits adds one and takes it off again.
     pub fn waiting(&self) -> &Gauge {
         self.waiting.get_or_init(|| self.shared.waiting.series(self.scope.clone()))
+    }
+
+    /// The strategy's beliefs take so many bytes; 0 where it has none.
+    pub fn set_index_bytes(&self, bytes: usize) {
+        let gauge = self.index.get_or_init(|| self.shared.index.series(self.scope.clone()));
+        gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
     fn spills(&self, cause: SpillCause) -> &Counter {

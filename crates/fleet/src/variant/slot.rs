@@ -31,6 +31,12 @@ impl SlotGuard {
         self.variant.guarded.lock().state.first_token(slot, self.variant.clock.now());
     }
 
+    /// Notes that the whole answer has come at once, so that nobody knows when its first token did.
+    pub fn answered(&mut self) {
+        let Some(slot) = self.slot.as_mut().filter(|slot| slot.is_learned_from()) else { return };
+        self.variant.guarded.lock().state.answered(slot);
+    }
+
     /// Notes what the engine reported of the request; `ADAPTIVE` learns from it.
     pub fn report(&self, report: &Report) {
         let Some(slot) = self.slot.as_ref().filter(|slot| slot.is_learned_from()) else { return };

@@ -149,7 +149,7 @@ impl Record {
         let Some((decision, instance)) = &self.placed else { return };
         let usage = self.usage.unwrap_or_default();
         if let Some(tokens) = usage.prompt_tokens {
-            instance.metrics().prompt(decision.arm, tokens, usage.cached_tokens);
+            instance.metrics().prompt(decision, tokens, usage.cached_tokens);
         }
         if let Some(tokens) = usage.completion_tokens {
             instance.metrics().output(tokens);

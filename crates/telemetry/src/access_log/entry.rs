@@ -142,6 +142,8 @@ struct DecisionFields<'e> {
     in_flight: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     home_in_flight: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_cached_tokens: Option<u64>,
 }
 
 impl<'e> From<&'e AccessLogEntry> for Line<'e> {
@@ -187,6 +189,7 @@ impl<'e> From<&'e Decision> for DecisionFields<'e> {
             place: decision.place,
             in_flight: decision.in_flight,
             home_in_flight: decision.home_in_flight,
+            expected_cached_tokens: decision.expected_cached_tokens,
         }
     }
 }

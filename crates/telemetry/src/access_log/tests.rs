@@ -77,7 +77,8 @@ fn logged(metrics: &Metrics, name: &str) -> u64 {
 fn a_line_is_json_with_the_fields_in_their_order() {
     let mut lines = Vec::new();
     refused().write_line(&mut lines);
-    answered(spilled()).write_line(&mut lines);
+    let expecting = Decision { expected_cached_tokens: Some(7_990), ..spilled() };
+    answered(expecting).write_line(&mut lines);
     let lines = String::from_utf8(lines).unwrap();
     let expected = [
         r#"{"time":"2026-11-29T12:34:56.789Z","request_id":"req-1","method":"POST","path":"/nowhere","status":404,"#,
@@ -87,8 +88,8 @@ fn a_line_is_json_with_the_fields_in_their_order() {
         r#""method":"POST","path":"/v1/chat/completions","api":"chat_completions","endpoint":"chat","#,
         r#""variant":"AllTraffic","model":"llama \"70b\"\n","status":200,"outcome":"ok","strategy":"PREFIX_AWARE","#,
         r#""arm":"strategy","instance":"b","reason":"spill","cause":"threshold","home":"a","#,
-        r#""key":"000000000000000000000000000000ab","place":1,"in_flight":3,"home_in_flight":10,"retries":1,"#,
-        r#""queued_ms":20.0,"ttft_ms":51.25,"duration_ms":900.0,"prompt_tokens":8040,"cached_tokens":8000,"#,
+        r#""key":"000000000000000000000000000000ab","place":1,"in_flight":3,"home_in_flight":10,"#,
+        r#""expected_cached_tokens":7990,"retries":1,"queued_ms":20.0,"ttft_ms":51.25,"duration_ms":900.0,"prompt_tokens":8040,"cached_tokens":8000,"#,
         r#""output_tokens":17,"bytes_in":33000,"bytes_out":4096}"#,
         "\n",
     ];

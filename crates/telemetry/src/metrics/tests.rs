@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use isotherm_core::{Arm, Reason};
+use isotherm_core::{Arm, Decision, Reason};
 
 use super::*;
 use crate::sample::{at_random, spilled};
@@ -32,9 +32,11 @@ fn counted() -> (Metrics, Arc<InstanceMetrics>) {
     variant.client_left(ClientStage::Prefill);
     variant.shed(ShedCause::QueueFull);
     variant.waiting().inc();
+    variant.set_index_bytes(1_024);
     instance.in_flight().inc();
-    instance.prompt(Arm::Strategy, 8_000, Some(7_984));
-    instance.prompt(Arm::Random, 500, None);
+    let expecting = Decision { expected_cached_tokens: Some(8_000), ..spilled() };
+    instance.prompt(&expecting, 8_000, Some(7_984));
+    instance.prompt(&at_random(), 500, None);
     instance.output(40);
     instance.upstream_error(UpstreamErrorKind::Broken);
     instance.set_up(true);
