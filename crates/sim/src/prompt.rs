@@ -119,11 +119,13 @@ mod tests {
             let whole = blocks(&request(prompt), &mut hashes);
             (hashes, whole)
         };
-        let (left, (left_whole, bytes)) = of(&[piece(1, 100), piece(2, 100)]);
-        let (right, (right_whole, _)) = of(&[piece(1, 100), piece(3, 100)]);
-        assert_eq!((left.len(), bytes), (3, 840));
-        assert_eq!(left[0], right[0]);
-        assert!(left[1] != right[1] && left[2] != right[2] && left_whole != right_whole);
+        let (left, (left_whole, bytes)) = of(&[piece(1, 1_000), piece(2, 100)]);
+        let (right, (right_whole, _)) = of(&[piece(1, 1_000), piece(3, 100)]);
+        assert_eq!((left.len(), bytes), (4_620 / BLOCK_BYTES as usize, 4_620));
+        let shared = 4_200 / BLOCK_BYTES as usize;
+        assert_eq!(left[..shared], right[..shared]);
+        assert!(left[shared..].iter().zip(&right[shared..]).all(|(left, right)| left != right));
+        assert_ne!(left_whole, right_whole);
     }
 
     #[test]

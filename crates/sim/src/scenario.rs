@@ -79,6 +79,26 @@ impl Scenario {
     }
 }
 
+impl Scenario {
+    /// The same scenario with so many times the load: more users, or more arrivals a second.
+    #[must_use]
+    pub fn with_load(mut self, factor: f64) -> Scenario {
+        self.arrivals = match self.arrivals {
+            None if self.users().is_ok_and(|users| users == 0) => Some(Arrivals::Recorded { rate: factor }),
+            Some(Arrivals::Recorded { rate }) => Some(Arrivals::Recorded { rate: rate * factor }),
+            Some(Arrivals::Poisson { per_second }) => Some(Arrivals::Poisson { per_second: per_second * factor }),
+            Some(Arrivals::Bursts { per_second, variation }) => {
+                Some(Arrivals::Bursts { per_second: per_second * factor, variation })
+            }
+            users => {
+                workload::multiply_users(&mut self.workload, factor);
+                users
+            }
+        };
+        self
+    }
+}
+
 /// The instances at the start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fleet {

@@ -46,6 +46,10 @@ pub(crate) struct Arguments {
           help_heading = "Instead of what the scenario says")]
     instances: Option<u32>,
 
+    /// So many times the load: more users, or more arrivals a second
+    #[arg(long, value_name = "FACTOR", help_heading = "Instead of what the scenario says")]
+    load: Option<f64>,
+
     /// Until when requests are sent, in simulated seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..),
           help_heading = "Instead of what the scenario says")]
@@ -134,6 +138,12 @@ impl Arguments {
         scenario.seeds = self.seeds.unwrap_or(scenario.seeds);
         if let Some(instances) = self.instances {
             scenario.fleet = scenario.fleet.resized(instances);
+        }
+        if let Some(factor) = self.load {
+            if !(factor.is_finite() && factor > 0.0) {
+                return Err(usage("--load", &format!("{factor} is no load; it must be a number above 0")));
+            }
+            scenario = scenario.with_load(factor);
         }
         if let Some(seconds) = self.duration {
             scenario.duration = std::time::Duration::from_secs(seconds.into());

@@ -49,35 +49,89 @@ struct ScenarioFile {
     seeds: u32,
     #[serde(default)]
     slo: SloFile,
-    price_per_instance_hour: Option<f64>,
+    price_per_instance_hour: Option<Factor>,
 }
 
 fn one() -> u32 {
     1
 }
 
+/// One group, or a list of groups.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-enum FleetFile {
-    Groups(Vec<GroupFile>),
-    #[serde(untagged)]
-    Alike(GroupFile),
+#[serde(try_from = "FleetKeys")]
+struct FleetFile(Vec<GroupFile>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FleetKeys {
+    groups: Option<Vec<GroupFile>>,
+    instances: Option<u32>,
+    profile: Option<ProfileFile>,
+    kv_capacity_tokens: Option<u64>,
+    max_num_batched_tokens: Option<u32>,
+    max_num_seqs: Option<u32>,
+    slower: Option<Factor>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GroupFile {
     instances: u32,
-    #[serde(default)]
-    profile: ProfileFile,
+    profile: Option<ProfileFile>,
     kv_capacity_tokens: Option<u64>,
     max_num_batched_tokens: Option<u32>,
     max_num_seqs: Option<u32>,
     /// Steps take this many times as long.
-    slower: Option<f64>,
+    slower: Option<Factor>,
 }
 
-#[derive(Default)]
+impl TryFrom<FleetKeys> for FleetFile {
+    type Error = &'static str;
+
+    fn try_from(keys: FleetKeys) -> Result<FleetFile, &'static str> {
+        match keys {
+            FleetKeys {
+                groups: Some(groups),
+                instances: None,
+                profile: None,
+                kv_capacity_tokens: None,
+                max_num_batched_tokens: None,
+                max_num_seqs: None,
+                slower: None,
+            } => Ok(FleetFile(groups)),
+            FleetKeys {
+                groups: None,
+                instances: Some(instances),
+                profile,
+                kv_capacity_tokens,
+                max_num_batched_tokens,
+                max_num_seqs,
+                slower,
+            } => Ok(FleetFile(vec![GroupFile {
+                instances,
+                profile,
+                kv_capacity_tokens,
+                max_num_batched_tokens,
+                max_num_seqs,
+                slower,
+            }])),
+            _ => Err("a fleet has either groups, or instances and what else describes them"),
+        }
+    }
+}
+
+/// A number above 0.
+struct Factor(f64);
+
+impl<'de> Deserialize<'de> for Factor {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Factor, D::Error> {
+        match f64::deserialize(deserializer)? {
+            factor if factor.is_finite() && factor > 0.0 => Ok(Factor(factor)),
+            other => Err(D::Error::custom(format!("{other} must be a number above 0"))),
+        }
+    }
+}
+
 struct ProfileFile(Profile);
 
 impl<'de> Deserialize<'de> for ProfileFile {
@@ -154,10 +208,7 @@ struct SloFile {
 
 impl ScenarioFile {
     fn into_scenario(self, name: &str) -> Result<Scenario, InvalidScenario> {
-        let groups = match self.fleet {
-            FleetFile::Groups(groups) => groups,
-            FleetFile::Alike(group) => vec![group],
-        };
+        let groups = self.fleet.0;
         Ok(Scenario {
             name: self.name.unwrap_or_else(|| name.to_owned()),
             title: self.title,
@@ -182,14 +233,14 @@ impl ScenarioFile {
             warm_up: self.warm_up.0,
             seeds: self.seeds,
             slo: Slo { ttft: self.slo.ttft.map(|span| span.0), token_gap: self.slo.token_gap.map(|span| span.0) },
-            price_per_instance_hour: self.price_per_instance_hour,
+            price_per_instance_hour: self.price_per_instance_hour.map(|price| price.0),
         })
     }
 }
 
 impl GroupFile {
     fn into_group(self) -> Group {
-        let mut profile = self.profile.0;
+        let mut profile = self.profile.map_or_else(Profile::default, |profile| profile.0);
         if let Some(tokens) = self.kv_capacity_tokens {
             profile = profile.with_kv_capacity_tokens(tokens);
         }
@@ -200,7 +251,7 @@ impl GroupFile {
             profile = profile.with_max_num_seqs(requests);
         }
         if let Some(factor) = self.slower {
-            profile = profile.scaled(factor);
+            profile = profile.scaled(factor.0);
         }
         Group { instances: self.instances, profile: Arc::new(profile) }
     }
@@ -246,6 +297,7 @@ impl Scenario {
         if let Some(late) = late {
             return refuse(format!("changes: \"{}\" comes after the end", late.change));
         }
+        self.plan(0)?;
         Ok(())
     }
 }

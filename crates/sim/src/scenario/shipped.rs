@@ -32,4 +32,34 @@ macro_rules! scenarios {
     };
 }
 
-const SHIPPED: [(&str, &str); 3] = scenarios!["aws-long", "aws-sharegpt", "no-sharing"];
+const SHIPPED: [(&str, &str); 15] = scenarios![
+    "aws-long",
+    "aws-sharegpt",
+    "hot-prefix",
+    "cache-pressure",
+    "cold-burst",
+    "no-sharing",
+    "mooncake",
+    "agents",
+    "long-output",
+    "small-model",
+    "fp8",
+    "mixed-fleet",
+    "scale-out-in",
+    "instance-failure",
+    "multi-tenant",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_scenario_can_be_planned() {
+        for shipped in shipped() {
+            let scenario = shipped.scenario().unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(scenario.name, shipped.name);
+            scenario.plan(1).unwrap_or_else(|error| panic!("{}: {error}", shipped.name));
+        }
+    }
+}

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use isotherm_workload::{
-    Azure, ChatLengths, Chats, ColdBurst, Corpus, Documents, HotPrefix, InvalidWorkload, LongOutput, Mooncake,
-    NoSharing, Tenants, TraceSource, Workload,
+    AgentSessions, Agents, Azure, ChatLengths, Chats, ColdBurst, Corpus, Documents, HotPrefix, InvalidWorkload,
+    LongOutput, Mooncake, NoSharing, Tenants, TraceSource, Workload,
 };
 use serde::Deserialize;
 
@@ -68,6 +68,13 @@ pub(super) enum WorkloadFile {
         turns: Range,
         question_tokens: Range,
         output_tokens: Range,
+    },
+    Agents {
+        users: u32,
+        think: Span,
+        shared_tools: bool,
+        longest_think: Span,
+        longest_context: u32,
     },
     Mooncake(MooncakeFile),
     Azure(AzureFile),
@@ -186,6 +193,16 @@ impl WorkloadFile {
                 question_tokens: question_tokens.0,
                 output_tokens: output_tokens.0,
             }),
+            WorkloadFile::Agents { users, think, shared_tools, longest_think, longest_context } => {
+                Workload::from(Agents {
+                    users,
+                    think: think.0,
+                    sessions: Arc::new(AgentSessions::claude_code()?),
+                    shared_tools,
+                    longest_think: longest_think.0,
+                    longest_context,
+                })
+            }
             WorkloadFile::Mooncake(trace) => Workload::from(match trace {
                 MooncakeFile::Conversation => Mooncake::conversation(),
                 MooncakeFile::Synthetic => Mooncake::synthetic(),
@@ -198,4 +215,20 @@ impl WorkloadFile {
             }),
         })
     }
+}
+
+/// Changes how many users there are, where there are users; at least one stays.
+pub(super) fn multiply_users(workload: &mut Workload, factor: f64) {
+    let users = match workload {
+        Workload::Documents(documents) => &mut documents.users,
+        Workload::Corpus(corpus) => &mut corpus.users,
+        Workload::NoSharing(no_sharing) => &mut no_sharing.users,
+        Workload::HotPrefix(hot_prefix) => &mut hot_prefix.documents.users,
+        Workload::Chats(chats) => &mut chats.users,
+        Workload::LongOutput(long_output) => &mut long_output.users,
+        Workload::Tenants(tenants) => &mut tenants.users,
+        Workload::Agents(agents) => &mut agents.users,
+        Workload::ColdBurst(_) | Workload::Mooncake(_) | Workload::Azure(_) => return,
+    };
+    *users = ((f64::from(*users) * factor).round() as u32).max(1);
 }
