@@ -2,11 +2,20 @@
 //! those that were once found, and a few by hand, from `corpus`.
 
 use isotherm_wire::api::Api;
-use isotherm_wire::request::{Prefix, describe};
+use isotherm_wire::request::{Prefix, PromptSink, describe, render};
 use isotherm_wire::response;
 use isotherm_wire::sse::{FirstEvent, Scanner};
 use isotherm_wire::usage::Usage;
 use serde_json::Value;
+
+/// Takes a prompt and keeps nothing.
+struct Nowhere;
+
+impl PromptSink for Nowhere {
+    fn prompt(&mut self, _: &[u8]) {}
+
+    fn media(&mut self, _: &[u8]) {}
+}
 
 /// A request body: no panic, prefixes are exact at every length, and what `serde_json` reads is read the same.
 pub fn check_describe(body: &[u8]) {
@@ -21,6 +30,7 @@ pub fn check_describe(body: &[u8]) {
             assert!(!document.as_ref().is_some_and(Value::is_object), "an object was refused");
             continue;
         };
+        assert_eq!(render(body, api, &mut Nowhere).as_ref(), Ok(&described));
         if let Some(document) = document.as_ref().filter(|document| document.is_object()) {
             assert_eq!(described.model.as_deref(), document["model"].as_str());
             assert_eq!(described.stream, document["stream"] == true);

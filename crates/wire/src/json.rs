@@ -10,7 +10,7 @@ mod watch;
 pub(crate) use cursor::Cursor;
 pub use malformed::{Found, Malformed};
 pub(crate) use members::Value;
-pub(crate) use string::RawString;
+pub(crate) use string::{RawString, valid_parts};
 pub(crate) use watch::Watch;
 
 #[cfg(test)]

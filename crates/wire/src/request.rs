@@ -7,11 +7,12 @@ use crate::json::{Cursor, Value};
 
 mod prefix;
 mod sink;
+mod template;
 mod text;
 
 pub use crate::json::{Found, Malformed};
 pub use prefix::Prefix;
-pub use sink::{CharacterCount, TextSink};
+pub use sink::{CharacterCount, PromptSink, TextSink};
 
 /// What routing needs of a request, borrowed from the body. A field that is absent, `null` or of the wrong type is
 /// `None` (or `false`): whether that is an error is for the engine to say. Of a key that stands twice the last counts.
@@ -73,6 +74,37 @@ pub fn describe<'a>(body: &'a [u8], api: Api, sink: &mut dyn TextSink) -> Result
     }
 }
 
+/// Describes the request `body` of `api` and gives its prompt to `sink`, in the order in which a chat template puts it
+/// together: prompts that begin with equal tokens begin with equal bytes, and prompts that differ in what is given differ
+/// in their bytes.
+///
+/// First the template and its arguments, then tools, then `instructions` or `system`, then per message its role, name and
+/// reasoning, the parts of its content, and its calls of tools. Tools, calls and other parts that are no text are given
+/// as they are written, except that `cache_control` is left out; media go to [`PromptSink::media`]. Prompts without a
+/// template (completions, embeddings, rerank's query, score's first text): the text, or token ids as decimal text; of an
+/// array, each. [`Api::Invocations`]: what has `messages`, `prompt` or `input` is read like those, anything else is
+/// given as it came.
+///
+/// Every piece begins with a byte that UTF-8 cannot hold, and a letter that tells what it is. Lengths stand nowhere, so
+/// that a text which goes on begins like the shorter one.
+///
+/// # Errors
+///
+/// As [`describe`].
+pub fn render<'a>(body: &'a [u8], api: Api, sink: &mut dyn PromptSink) -> Result<Described<'a>, Malformed> {
+    match Fields::find(body) {
+        Ok(fields) => {
+            template::give(&fields, body, api, sink)?;
+            fields.describe()
+        }
+        Err(_) if api == Api::Invocations => {
+            template::give_bytes(body, sink);
+            Ok(Described::default())
+        }
+        Err(malformed) => Err(malformed),
+    }
+}
+
 /// The values of the top-level keys that mean something to routing, not yet looked into.
 #[derive(Debug, Default)]
 struct Fields<'a> {
@@ -93,6 +125,12 @@ struct Fields<'a> {
     text_1: Option<Value<'a>>,
     queries: Option<Value<'a>>,
     data_1: Option<Value<'a>>,
+    chat_template: Option<Value<'a>>,
+    chat_template_kwargs: Option<Value<'a>>,
+    reasoning_effort: Option<Value<'a>>,
+    documents: Option<Value<'a>>,
+    tools: Option<Value<'a>>,
+    functions: Option<Value<'a>>,
 }
 
 impl<'a> Fields<'a> {
@@ -122,6 +160,12 @@ impl<'a> Fields<'a> {
                 b"text_1" => &mut fields.text_1,
                 b"queries" => &mut fields.queries,
                 b"data_1" => &mut fields.data_1,
+                b"chat_template" => &mut fields.chat_template,
+                b"chat_template_kwargs" => &mut fields.chat_template_kwargs,
+                b"reasoning_effort" => &mut fields.reasoning_effort,
+                b"documents" => &mut fields.documents,
+                b"tools" => &mut fields.tools,
+                b"functions" => &mut fields.functions,
                 _ => continue,
             };
             *field = Some(members.value()?);

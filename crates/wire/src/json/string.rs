@@ -19,6 +19,11 @@ impl<'a> RawString<'a> {
         RawString(raw)
     }
 
+    /// What stands between its quotes.
+    pub(crate) fn as_written(self) -> &'a [u8] {
+        self.0
+    }
+
     /// The string with its escapes resolved, as bytes. What is not UTF-8 stays as it is unless there are escapes.
     pub(crate) fn decoded(self) -> Cow<'a, [u8]> {
         if memchr(b'\\', self.0).is_none() {
@@ -95,7 +100,7 @@ fn is_continuation(byte: u8) -> bool {
 }
 
 /// Gives `bytes` to `take` as UTF-8, with U+FFFD for what is not, as `String::from_utf8_lossy` does.
-fn valid_parts(bytes: &[u8], take: &mut dyn FnMut(&str) -> bool) -> bool {
+pub(crate) fn valid_parts(bytes: &[u8], take: &mut dyn FnMut(&str) -> bool) -> bool {
     if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
         return text.is_empty() || take(text);
     }

@@ -1,4 +1,4 @@
-//! Where the text of a request goes.
+//! Where the text of a request goes, or its prompt.
 
 /// Takes the text of a request piece by piece, in logical order.
 ///
@@ -12,6 +12,19 @@ impl<F: FnMut(&str) -> bool> TextSink for F {
     fn text(&mut self, piece: &str) -> bool {
         self(piece)
     }
+}
+
+/// Takes the prompt of a request piece by piece, as the engine computes it.
+///
+/// Where one piece ends and the next begins carries no meaning, with one exception: what is given as media between two
+/// bytes of the prompt is one medium.
+pub trait PromptSink {
+    /// Takes the next bytes: text as UTF-8, and marks that no text can hold.
+    fn prompt(&mut self, bytes: &[u8]);
+
+    /// Takes the next bytes of what tells an image, a sound or a file from others. They may be megabytes, of which the
+    /// engine makes a thousand tokens or so.
+    fn media(&mut self, bytes: &[u8]);
 }
 
 /// Counts the Unicode characters (scalar values) of a whole text.
