@@ -13,8 +13,8 @@ pub struct Observation {
     pub end: u64,
     /// Tokens of its prompt.
     pub prompt_tokens: u32,
-    /// How many of these the engine found in its cache.
-    pub cached_tokens: u32,
+    /// How many of these the engine found in its cache; `None` if it does not say.
+    pub cached_tokens: Option<u32>,
     /// Tokens of the answer.
     pub output_tokens: u32,
     /// Who served it, as an index into the run's instances; `None` if nobody did.
@@ -28,14 +28,14 @@ pub struct Observation {
 /// What the fleet did in one part of the measured time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FleetPart {
-    /// Cached blocks that were overwritten.
-    pub evicted_blocks: u64,
+    /// Cached blocks that were overwritten; `None` if engines do not say.
+    pub evicted_blocks: Option<u64>,
     /// Time that instances were there and paid for, summed over them, in nanoseconds.
     pub instance_time: u64,
-    /// The same, each multiplied by its accelerators.
-    pub accelerator_time: u64,
-    /// The part of it that accelerators spent in steps.
-    pub busy_accelerator_time: u64,
+    /// The same, each multiplied by its accelerators; `None` if nobody knows how many there are.
+    pub accelerator_time: Option<u64>,
+    /// The part of it that accelerators spent in steps; `None` if engines do not say.
+    pub busy_accelerator_time: Option<u64>,
 }
 
 /// A run of one strategy with one seed.

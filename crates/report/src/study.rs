@@ -25,7 +25,7 @@ pub struct Study {
     pub title: String,
     /// How many seeds; the report's seed is the first, the others follow it.
     pub seeds: u32,
-    /// Simulated time of each run, and how much of it was warm-up.
+    /// Engine time of each run, and how much of it was warm-up.
     pub duration_seconds: f64,
     pub warm_up_seconds: f64,
     /// What no routing can beat; `None` if nothing was measured.

@@ -20,7 +20,7 @@ use crate::strategy::Rule;
 /// # Errors
 /// When the workload cannot be planned or read.
 pub fn compare(scenario: &Scenario, jobs: usize, watch: &dyn Watch) -> Result<Study, InvalidScenario> {
-    let objectives = objectives(scenario);
+    let objectives = scenario.objectives();
     let runs = run_all(scenario, &scenario.strategies, jobs, watch)?;
     let bounds: Vec<Bound> = runs.first().into_iter().flatten().filter_map(|(_, bound)| *bound).collect();
     let names = scenario.strategies.iter().map(Rule::to_string);
@@ -62,7 +62,7 @@ pub(crate) fn run_all(
     jobs: usize,
     watch: &dyn Watch,
 ) -> Result<Vec<Vec<Short>>, InvalidScenario> {
-    let objectives = objectives(scenario);
+    let objectives = scenario.objectives();
     let seeds = scenario.seeds as usize;
     let count = rules.len() * seeds;
     let next = AtomicUsize::new(0);
@@ -91,12 +91,15 @@ pub(crate) fn run_all(
     Ok(rules.iter().map(|_| shorts.by_ref().take(seeds).collect()).collect())
 }
 
-fn objectives(scenario: &Scenario) -> Objectives {
-    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-    Objectives {
-        ttft_ms: scenario.slo.ttft.map(milliseconds),
-        token_gap_ms: scenario.slo.token_gap.map(milliseconds),
-        price_per_instance_hour: scenario.price_per_instance_hour,
+impl Scenario {
+    /// What counts as a good answer and what an instance costs, as reports have it.
+    pub fn objectives(&self) -> Objectives {
+        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+        Objectives {
+            ttft_ms: self.slo.ttft.map(milliseconds),
+            token_gap_ms: self.slo.token_gap.map(milliseconds),
+            price_per_instance_hour: self.price_per_instance_hour,
+        }
     }
 }
 

@@ -188,10 +188,10 @@ impl<'a> Simulation<'a> {
             let totals = server.totals(self.now);
             let before = self.totals_before.get(number).copied().unwrap_or_default();
             let accelerators = u64::from(server.profile.accelerators);
-            sums.evicted_blocks += totals.evicted_blocks - before.evicted_blocks;
+            *sums.evicted_blocks.get_or_insert(0) += totals.evicted_blocks - before.evicted_blocks;
             sums.instance_time += totals.instance_time - before.instance_time;
-            sums.accelerator_time += (totals.instance_time - before.instance_time) * accelerators;
-            sums.busy_accelerator_time += (totals.busy_time - before.busy_time) * accelerators;
+            *sums.accelerator_time.get_or_insert(0) += (totals.instance_time - before.instance_time) * accelerators;
+            *sums.busy_accelerator_time.get_or_insert(0) += (totals.busy_time - before.busy_time) * accelerators;
         }
         let now = self.now;
         self.totals_before.clear();

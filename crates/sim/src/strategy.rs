@@ -43,29 +43,39 @@ impl Rule {
         kinds.map(|kind| Rule { kind, parameters: None })
     }
 
+    /// What a router that serves is told to do; `None` for the rules of others. `prefix_aware` is what the scenario says.
+    pub fn served(&self, prefix_aware: PrefixAware) -> Option<Strategy> {
+        let Kind::Core(name) = self.kind else { return None };
+        Some(self.strategy(name, prefix_aware))
+    }
+
     /// The router that follows it. `prefix_aware` is what the scenario says.
     pub(crate) fn router(&self, prefix_aware: PrefixAware, hash_seed: HashSeed) -> Box<dyn Router> {
-        let prefix_aware = self.parameters.map_or(prefix_aware, |(prefix_length, concurrency_threshold)| PrefixAware {
-            prefix_length,
-            concurrency_threshold,
-            ..prefix_aware
-        });
         match self.kind {
             Kind::Core(name) => {
-                let strategy = match name {
-                    StrategyName::Random => Strategy::Random,
-                    StrategyName::RoundRobin => Strategy::RoundRobin,
-                    StrategyName::LeastOutstandingRequests => Strategy::LeastOutstandingRequests,
-                    StrategyName::PrefixAware => Strategy::PrefixAware(prefix_aware),
-                    StrategyName::Adaptive => Strategy::Adaptive,
-                };
-                Box::new(CoreStrategy::new(Routing { strategy, rollout: Rollout::FULL }, hash_seed))
+                let routing = Routing { strategy: self.strategy(name, prefix_aware), rollout: Rollout::FULL };
+                Box::new(CoreStrategy::new(routing, hash_seed))
             }
             Kind::Chwbl => Box::new(Chwbl::new(hash_seed)),
             Kind::CacheAware => Box::new(CacheAware::new()),
             Kind::Sticky => Box::new(Sticky::new()),
             Kind::LMetric => Box::new(LMetric::new()),
             Kind::SessionHash => Box::new(SessionHash::default()),
+        }
+    }
+
+    fn strategy(&self, name: StrategyName, prefix_aware: PrefixAware) -> Strategy {
+        match name {
+            StrategyName::Random => Strategy::Random,
+            StrategyName::RoundRobin => Strategy::RoundRobin,
+            StrategyName::LeastOutstandingRequests => Strategy::LeastOutstandingRequests,
+            StrategyName::Adaptive => Strategy::Adaptive,
+            StrategyName::PrefixAware => Strategy::PrefixAware(match self.parameters {
+                Some((prefix_length, concurrency_threshold)) => {
+                    PrefixAware { prefix_length, concurrency_threshold, ..prefix_aware }
+                }
+                None => prefix_aware,
+            }),
         }
     }
 

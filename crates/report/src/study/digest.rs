@@ -78,6 +78,7 @@ pub(super) struct Part {
     requests: f64,
     failed: f64,
     spilled: f64,
+    /// Of the requests whose cached tokens are known.
     prompt_tokens: f64,
     cached_tokens: f64,
     completed: f64,
@@ -88,10 +89,10 @@ pub(super) struct Part {
     fleet: FleetPart,
     /// The times to first token, as bins of a [`Histogram`], ascending.
     times: Vec<u16>,
-    evicted_blocks: f64,
     instance_seconds: f64,
-    accelerator_seconds: f64,
-    busy_seconds: f64,
+    evicted_blocks: Option<f64>,
+    accelerator_seconds: Option<f64>,
+    busy_seconds: Option<f64>,
 }
 
 impl Part {
@@ -106,8 +107,10 @@ impl Part {
         if observation.failed {
             return;
         }
-        self.prompt_tokens += f64::from(observation.prompt_tokens);
-        self.cached_tokens += f64::from(observation.cached_tokens);
+        if let Some(cached_tokens) = observation.cached_tokens {
+            self.prompt_tokens += f64::from(observation.prompt_tokens);
+            self.cached_tokens += f64::from(cached_tokens);
+        }
         self.times.extend(observation.ttft.map(Histogram::bin));
     }
 
@@ -132,10 +135,15 @@ impl Part {
         add(|part| &mut part.good, other.good);
         add(|part| &mut part.tokens, other.tokens);
         add(|part| &mut part.output_tokens, other.output_tokens);
-        add(|part| &mut part.evicted_blocks, other.fleet.evicted_blocks as f64);
         add(|part| &mut part.instance_seconds, other.fleet.instance_time as f64 / 1e9);
-        add(|part| &mut part.accelerator_seconds, other.fleet.accelerator_time as f64 / 1e9);
-        add(|part| &mut part.busy_seconds, other.fleet.busy_accelerator_time as f64 / 1e9);
+        let add_known = |sum: &mut Option<f64>, value: Option<u64>, unit: f64| {
+            if let Some(value) = value {
+                *sum.get_or_insert(0.0) += value as f64 / unit * weight;
+            }
+        };
+        add_known(&mut self.evicted_blocks, other.fleet.evicted_blocks, 1.0);
+        add_known(&mut self.accelerator_seconds, other.fleet.accelerator_time, 1e9);
+        add_known(&mut self.busy_seconds, other.fleet.busy_accelerator_time, 1e9);
         if self.instances.len() < other.instances.len() {
             self.instances.resize(other.instances.len(), 0.0);
         }
@@ -158,9 +166,9 @@ impl Part {
                 .filter(|_| served > 0.0)
                 .map(|(min, max)| Share { min: min / served, max: max / served }),
             goodput_per_second: per(self.good, self.seconds).filter(|_| objectives.are_given()),
-            evicted_blocks_per_second: per(self.evicted_blocks, self.seconds),
-            gpu_utilisation: per(self.busy_seconds, self.accelerator_seconds),
-            gpu_seconds_per_million_tokens: per(1e6 * self.accelerator_seconds, self.tokens),
+            evicted_blocks_per_second: self.evicted_blocks.and_then(|blocks| per(blocks, self.seconds)),
+            gpu_utilisation: self.busy_seconds.and_then(|busy| per(busy, self.accelerator_seconds?)),
+            gpu_seconds_per_million_tokens: self.accelerator_seconds.and_then(|time| per(1e6 * time, self.tokens)),
             cost_per_million_tokens: cost.and_then(|cost| per(1e6 * cost, self.tokens)),
         }
     }
@@ -225,8 +233,10 @@ fn timeline(run: &Run) -> Vec<Moment> {
     for observation in run.observations.iter().filter(|observation| observation.send < end && !observation.failed) {
         let place = (u128::from(observation.send) * STRETCHES as u128 / u128::from(end)) as usize;
         let (prompt_tokens, cached_tokens, times) = &mut stretches[place];
-        *prompt_tokens += f64::from(observation.prompt_tokens);
-        *cached_tokens += f64::from(observation.cached_tokens);
+        if let Some(cached) = observation.cached_tokens {
+            *prompt_tokens += f64::from(observation.prompt_tokens);
+            *cached_tokens += f64::from(cached);
+        }
         times.extend(observation.ttft.map(milliseconds));
     }
     let moments = stretches.into_iter().enumerate().map(|(place, (prompt_tokens, cached_tokens, times))| {

@@ -18,7 +18,7 @@ fn run(seed: u64, factor: u64, cached: u32) -> Run {
             ttft: Some(ttft),
             end: send + ttft + SECOND,
             prompt_tokens: 100,
-            cached_tokens: cached,
+            cached_tokens: Some(cached),
             output_tokens: 11,
             instance: Some((number % 4) as u32),
             spilled: number % 10 == 0,
@@ -26,10 +26,10 @@ fn run(seed: u64, factor: u64, cached: u32) -> Run {
         }
     });
     let part = FleetPart {
-        evicted_blocks: 9,
+        evicted_blocks: Some(9),
         instance_time: 18 * SECOND,
-        accelerator_time: 36 * SECOND,
-        busy_accelerator_time: 9 * SECOND,
+        accelerator_time: Some(36 * SECOND),
+        busy_accelerator_time: Some(9 * SECOND),
     };
     Run {
         window: 10 * SECOND..100 * SECOND,
@@ -124,6 +124,21 @@ fn intervals_hold_their_figures() {
         let p90 = summary.measures.ttft_ms.unwrap().p90;
         assert!(low <= p90 * 1.003 && p90 <= high * 1.003 && low < high, "{low} {p90} {high}");
     }
+}
+
+#[test]
+fn what_engines_do_not_say_stays_unknown() {
+    let mut silent = run(1, 1, 0);
+    silent.observations.iter_mut().for_each(|observation| observation.cached_tokens = None);
+    silent
+        .parts
+        .iter_mut()
+        .for_each(|part| *part = FleetPart { instance_time: part.instance_time, ..Default::default() });
+    let summaries = summarise(&[("SILENT".to_owned(), vec![Digest::of(&silent, &objectives())])]);
+    let measures = &summaries[0].measures;
+    assert_eq!((measures.hit_rate, measures.evicted_blocks_per_second), (None, None));
+    assert_eq!((measures.gpu_utilisation, measures.gpu_seconds_per_million_tokens), (None, None));
+    assert!(measures.requests_per_second.is_some() && measures.cost_per_million_tokens.is_some());
 }
 
 #[test]

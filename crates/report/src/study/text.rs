@@ -153,7 +153,7 @@ pub(super) fn notes(study: &Study) -> String {
         study.report.instances.map_or_else(String::new, |count| format!(", {count} instances at the start"));
     let users = if study.report.users > 0 { format!(", {} users", study.report.users) } else { String::new() };
     let mut text = format!(
-        "{}: {}.\n{} seeds from {} on, each {} of simulated time, {} of it warm-up{instances}{users}.\n",
+        "{}: {}.\n{} seeds from {} on, each {} of engine time, {} of it warm-up{instances}{users}.\n",
         study.report.scenario,
         study.title,
         study.seeds,

@@ -29,7 +29,7 @@ impl Simulation<'_> {
             ttft: None,
             end: self.now,
             prompt_tokens: u32::try_from(planned.prompt_tokens()).unwrap_or(u32::MAX),
-            cached_tokens: 0,
+            cached_tokens: Some(0),
             output_tokens: 0,
             instance: None,
             spilled: false,
@@ -143,7 +143,7 @@ impl Simulation<'_> {
         self.leave_router(&mut request, false);
         let observation = &mut self.observations[request.observation];
         observation.end = self.now;
-        observation.cached_tokens = request.cached_tokens;
+        observation.cached_tokens = Some(request.cached_tokens);
         observation.output_tokens = request.planned.output_tokens;
         let server = &mut self.servers[request.instance as usize];
         server.in_flight -= 1;
