@@ -29,7 +29,7 @@ struct Answer {
 /// Sends the rounds under each strategy, with other words each time, so that no strategy finds the caches of another.
 pub(crate) fn measure(urls: &[String]) -> Result<String, Failure> {
     let mut table = Table::new([Align::Left, Align::Right, Align::Right, Align::Right, Align::Left]);
-    table.row(["strategy", "cached tokens", "first round (s)", "later rounds (s)", "requests by replica"]);
+    table.row(["strategy", "cached tokens", "TTFT of the first round", "of later rounds", "requests by replica"]);
     for strategy in STRATEGIES {
         let serve = Serve::start(urls, strategy)?;
         let mut rounds = Vec::new();
@@ -55,17 +55,16 @@ fn row(strategy: &str, replicas: usize, rounds: &[Vec<Answer>]) -> [String; 5] {
     [
         strategy.to_owned(),
         format!("{cached:.1} %"),
-        format!("{:.3}", median(first)),
-        format!("{:.3}", median(later)),
+        format!("{:.0} ms", mean_milliseconds(first)),
+        format!("{:.0} ms", mean_milliseconds(later)),
         requests.collect::<Vec<_>>().join(" + "),
     ]
 }
 
-/// Seconds from the request to the answer of one token, which is the time to the first one.
-fn median(rounds: &[Vec<Answer>]) -> f64 {
-    let mut seconds: Vec<f64> = rounds.iter().flatten().map(|answer| answer.took.as_secs_f64()).collect();
-    seconds.sort_by(f64::total_cmp);
-    seconds.get(seconds.len() / 2).copied().unwrap_or_default()
+/// From the request to its answer of one token: the time to the first one.
+fn mean_milliseconds(rounds: &[Vec<Answer>]) -> f64 {
+    let took: Duration = rounds.iter().flatten().map(|answer| answer.took).sum();
+    1_000.0 * took.as_secs_f64() / rounds.iter().flatten().count().max(1) as f64
 }
 
 fn ask(authority: &str, strategy: &str, group: usize, round: usize) -> Result<Answer, Failure> {
@@ -116,7 +115,7 @@ mod tests {
     use super::{Answer, header, row};
 
     #[test]
-    fn a_row_tells_share_medians_and_replicas() {
+    fn a_row_tells_share_means_and_replicas() {
         let answer = |replica: &str, cached_tokens, millis| Answer {
             replica: replica.to_owned(),
             prompt_tokens: 2_000,
@@ -127,7 +126,7 @@ mod tests {
             vec![answer("replica-0", 0, 900), answer("replica-1", 0, 950)],
             vec![answer("replica-0", 1_900, 40), answer("replica-1", 1_900, 50)],
         ];
-        assert_eq!(row("prefix-aware", 2, &rounds), ["prefix-aware", "47.5 %", "0.950", "0.050", "2 + 2"]);
+        assert_eq!(row("prefix-aware", 2, &rounds), ["prefix-aware", "47.5 %", "925 ms", "45 ms", "2 + 2"]);
     }
 
     #[test]
