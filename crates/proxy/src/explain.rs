@@ -4,14 +4,14 @@ mod render;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use isotherm_core::{Availability, ModelHash, PrefixAware, Routing, SpillRule, Strategy, StrategyName};
-use isotherm_fleet::{Endpoint, Fleet, OrderedInstance, Serving, Variant};
+use isotherm_core::{Availability, ModelHash, PrefixAware, RouteRequest, Routing, SpillRule, Strategy, StrategyName};
+use isotherm_fleet::{Endpoint, Fleet, InstanceNow, ScoredInstance, Serving, Variant};
 use isotherm_wire::api::Api;
 use isotherm_wire::request::{CharacterCount, describe};
 use serde::{Deserialize, Serialize};
 
 use crate::headers::PREFIX_AWARE_ID;
-use crate::prompt::{Form, Prompt, Read, tenant_id};
+use crate::prompt::{Form, Look, Prompt, Read, Within, tenant_id};
 use crate::rescue::Failure;
 use crate::route::Route;
 use crate::settings::Rules;
@@ -52,6 +52,9 @@ pub struct Explanation {
     pub prefix: Option<Prefix>,
     /// The key of the prefix, in hexadecimal; `None` without text.
     pub key: Option<String>,
+    /// How long the whole prompt is as the engine sees it, tools and media included, in bytes; `None` without text, or
+    /// where the strategy does not look at all of it.
+    pub prompt_bytes: Option<u64>,
     /// Which share of the keys the strategy decides, in percent; the others go at random.
     pub rollout: u8,
     /// How many requests in flight make a home full.
@@ -60,7 +63,8 @@ pub struct Explanation {
     pub spill: Option<SpillRule>,
     /// The instance that stores what the request refers to, and beats every strategy while it is eligible.
     pub pinned: Option<String>,
-    /// The instances in the order of the key; without a key, in the order of the configuration.
+    /// The instances in the order of the key; by `ADAPTIVE`, the chosen one and then the others by their scores; else in
+    /// the order of the configuration.
     pub order: Vec<Place>,
 }
 
@@ -89,7 +93,7 @@ pub enum Unit {
 }
 
 /// An instance's place in the order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Place {
     /// Its id.
     pub instance: String,
@@ -103,6 +107,24 @@ pub struct Place {
     pub eligible: bool,
     /// `up`, `draining`, `down` or `ejected`.
     pub availability: String,
+    /// What `ADAPTIVE` reckons of the request there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<Score>,
+}
+
+/// What a request would add to an instance, by what `ADAPTIVE` believes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// Whether it would be chosen.
+    pub chosen: bool,
+    /// How much of the prompt's beginning it is believed to hold, in bytes.
+    pub held_bytes: u64,
+    /// Tokens of the prompt that it would have to compute.
+    pub uncached_tokens: u64,
+    /// Tokens that it has to compute before: those of requests that were sent there and have no first token yet.
+    pub waiting_tokens: u64,
+    /// The latency that the request would add there, to itself and to the others, in milliseconds; the least is best.
+    pub added_ms: f64,
 }
 
 /// Why a request cannot be explained: it would be refused before it is placed.
@@ -137,7 +159,7 @@ pub fn explain(fleet: &Fleet, rules: &Rules, question: &Question<'_>) -> Result<
     if form == Form::Ignored {
         return Err(ExplainError::Path(path.into()));
     }
-    let mut read = Read::new(Bytes::copy_from_slice(question.body), form, None, rules.hash_seed)?;
+    let mut read = Read::new(Bytes::copy_from_slice(question.body), form, Look::Nowhere, rules.hash_seed)?;
     let model = read.prompt.model.as_deref().filter(|_| path.starts_with("/v1/")).map(ModelHash::of);
     let topology = fleet.topology();
     let endpoint = match topology.serving(model) {
@@ -147,16 +169,30 @@ pub fn explain(fleet: &Fleet, rules: &Rules, question: &Question<'_>) -> Result<
     };
     let (variant, other_variants) = busiest(endpoint).ok_or(ExplainError::NoVariant)?;
     let routing = variant.routing();
-    read.cut_at(routing.prefix_length(), rules.hash_seed)?;
+    read.look_at(Look::of(&routing), rules.hash_seed)?;
     let tenant_id = checked(question.tenant_id)?.or(read.prompt.cache_key.as_deref().map(str::to_owned));
-    let key =
-        read.prompt.key(rules.hash_seed, variant.endpoint(), variant.name(), question.principal, question.tenant_id);
+    let within = Within {
+        endpoint: variant.endpoint(),
+        variant: variant.name(),
+        tenant: question.principal,
+        tenant_id: question.tenant_id,
+    };
+    let key = read.prompt.key(rules.hash_seed, &within);
     let stored = read.prompt.previous_response_id.as_deref();
     let pinned = stored.and_then(|id| fleet.stored_responses().locate(id));
+    let prompt = read.prompt.within(rules.hash_seed, &within);
     let now = fleet.clock().now();
-    let order = match key {
-        Some(key) => variant.order(key, model, now).iter().map(Place::of).collect(),
-        None => Place::unordered(variant, now),
+    let order = match (key, &prompt) {
+        (Some(key), _) => {
+            let order = variant.order(key, model, now);
+            order.iter().map(|ordered| Place::of(&ordered.now, ordered.eligible)).collect()
+        }
+        (None, Some(prompt)) => {
+            let pinned = pinned.as_ref().map(|location| &location.instance);
+            let request = RouteRequest { prompt: Some(prompt), model, pinned, ..RouteRequest::default() };
+            Place::by_score(&variant.scores(&request, prompt, now))
+        }
+        (None, None) => Place::unordered(variant, now),
     };
     Ok(Explanation {
         path: path.into(),
@@ -169,6 +205,7 @@ pub fn explain(fleet: &Fleet, rules: &Rules, question: &Question<'_>) -> Result<
         tenant_id,
         prefix: prefix(&read.prompt, question.body, form, &routing),
         key: key.map(|key| key.to_string()),
+        prompt_bytes: prompt.map(|prompt| prompt.bytes),
         rollout: routing.rollout.percent(),
         concurrency_threshold: prefix_aware(&routing).map(|rules| rules.concurrency_threshold.get()),
         spill: prefix_aware(&routing).map(|rules| rules.spill),
@@ -230,26 +267,43 @@ fn prefix_aware(routing: &Routing) -> Option<PrefixAware> {
 }
 
 impl Place {
-    fn of(ordered: &OrderedInstance) -> Place {
-        let now = &ordered.now;
+    fn of(now: &InstanceNow, eligible: bool) -> Place {
         Place {
             instance: now.instance.id().to_string(),
             url: now.instance.address().url().to_string(),
             in_flight: now.in_flight,
             max_in_flight: now.max_in_flight.map(std::num::NonZero::get),
-            eligible: ordered.eligible,
+            eligible,
             availability: now.availability.as_str().to_owned(),
+            score: None,
         }
     }
 
+    fn by_score(scored: &[ScoredInstance]) -> Vec<Place> {
+        let mut best_first: Vec<_> = scored.iter().collect();
+        best_first.sort_by(|a, b| {
+            let rank = |one: &ScoredInstance| (!one.chosen, !one.eligible);
+            rank(a).cmp(&rank(b)).then(a.milliseconds.total_cmp(&b.milliseconds))
+        });
+        let place = |one: &&ScoredInstance| Place { score: Some(Score::of(one)), ..Place::of(&one.now, one.eligible) };
+        best_first.iter().map(place).collect()
+    }
+
     fn unordered(variant: &Variant, now: isotherm_core::Time) -> Vec<Place> {
-        let instances = variant.instances(now).into_iter();
-        instances
-            .map(|now| {
-                let eligible = now.availability == Availability::Up;
-                Place::of(&OrderedInstance { now, eligible })
-            })
-            .collect()
+        let instances = variant.instances(now);
+        instances.iter().map(|now| Place::of(now, now.availability == Availability::Up)).collect()
+    }
+}
+
+impl Score {
+    fn of(scored: &ScoredInstance) -> Score {
+        Score {
+            chosen: scored.chosen,
+            held_bytes: scored.held_bytes,
+            uncached_tokens: scored.uncached_tokens.round() as u64,
+            waiting_tokens: scored.waiting_tokens.round() as u64,
+            added_ms: (scored.milliseconds * 1e3).round() / 1e3,
+        }
     }
 }
 

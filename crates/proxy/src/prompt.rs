@@ -1,11 +1,17 @@
-//! What routing takes from a request's body: the prefix's digest, and the fields that scope it.
+//! What routing takes from a request's body: digests of its prefix or of all of it, and the fields that scope them.
+
+mod blocks;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap};
-use isotherm_core::{HashSeed, KeyScope, PrefixDigest, PrefixHasher, PrefixKey, PrefixLength, prefix_key};
+use isotherm_core::{
+    BlockHasher, HashSeed, KeyScope, PrefixDigest, PrefixHasher, PrefixKey, PrefixLength, PromptDigest, Routing,
+    Strategy, prefix_key,
+};
 use isotherm_wire::api::Api;
-use isotherm_wire::request::{Described, Malformed, Prefix, describe};
+use isotherm_wire::request::{Described, Malformed, Prefix, describe, render};
 
+use self::blocks::Blocks;
 use crate::headers::PREFIX_AWARE_ID;
 use crate::rescue::Failure;
 use crate::route::Route;
@@ -40,6 +46,28 @@ impl Form {
     }
 }
 
+/// What a strategy looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Not at the prompt.
+    Nowhere,
+    /// At so much of its beginning.
+    Prefix(PrefixLength),
+    /// At all of it, block by block.
+    Blocks,
+}
+
+impl Look {
+    /// What a variant's strategy looks at.
+    pub(crate) fn of(routing: &Routing) -> Look {
+        match routing.strategy {
+            Strategy::PrefixAware(rules) => Look::Prefix(rules.prefix_length),
+            Strategy::Adaptive => Look::Blocks,
+            Strategy::Random | Strategy::RoundRobin | Strategy::LeastOutstandingRequests => Look::Nowhere,
+        }
+    }
+}
+
 /// What was read from a body. Nothing of the text is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Prompt {
@@ -57,6 +85,8 @@ pub(crate) struct Prompt {
     pub(crate) previous_response_id: Option<Box<str>>,
     /// The prefix; `None` without text, or when none was asked for.
     pub(crate) prefix: Option<PrefixDigest>,
+    /// All of it; `None` without text, or when it was not asked for.
+    pub(crate) blocks: Option<PromptDigest>,
     /// How much was taken for the prefix: characters, or bytes where `in_bytes`.
     pub(crate) taken: usize,
     /// Whether the text goes on behind the prefix.
@@ -66,43 +96,55 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    /// Reads a body. `length` is how much decides its home; nothing where the strategy does not look at prefixes.
-    pub(crate) fn read(
-        body: &[u8],
-        form: Form,
-        length: Option<PrefixLength>,
-        seed: HashSeed,
-    ) -> Result<Prompt, Malformed> {
-        match form {
-            Form::Ignored => Ok(Prompt::default()),
-            Form::Opaque => Ok(Prompt::default().with_bytes(body, length, seed)),
-            Form::Api(Api::Invocations) => {
+    /// Reads a body as far as the strategy looks at it.
+    pub(crate) fn read(body: &[u8], form: Form, look: Look, seed: HashSeed) -> Result<Prompt, Malformed> {
+        match (form, look) {
+            (Form::Ignored, _) => Ok(Prompt::default()),
+            (Form::Opaque, _) => Ok(Prompt::default().with_bytes(body, look, seed)),
+            (Form::Api(Api::Invocations), Look::Prefix(_)) => {
                 let described = describe(body, Api::Invocations, &mut |_: &str| false)?;
-                Ok(Prompt::of(&described).with_bytes(body, length, seed))
+                Ok(Prompt::of(&described).with_bytes(body, look, seed))
             }
-            Form::Api(api) => Prompt::read_text(body, api, length, seed),
-            Form::Unknown => Ok(Prompt::read_text(body, Api::ChatCompletions, length, seed).unwrap_or_default()),
+            (Form::Api(api), _) => Prompt::read_text(body, api, look, seed),
+            (Form::Unknown, _) => Ok(Prompt::read_text(body, Api::ChatCompletions, look, seed).unwrap_or_default()),
         }
     }
 
-    fn read_text(body: &[u8], api: Api, length: Option<PrefixLength>, seed: HashSeed) -> Result<Prompt, Malformed> {
-        let Some(length) = length else {
-            return Ok(Prompt::of(&describe(body, api, &mut |_: &str| false)?));
-        };
-        let mut hasher = PrefixHasher::new(seed);
-        let mut update = |bytes: &[u8]| hasher.update(bytes);
-        let mut prefix = Prefix::new(length.get() as usize, &mut update);
-        let described = describe(body, api, &mut prefix)?;
-        let (taken, continued) = (prefix.characters(), prefix.continued());
-        Ok(Prompt { prefix: hasher.finish(), taken, continued, ..Prompt::of(&described) })
+    fn read_text(body: &[u8], api: Api, look: Look, seed: HashSeed) -> Result<Prompt, Malformed> {
+        match look {
+            Look::Nowhere => Ok(Prompt::of(&describe(body, api, &mut |_: &str| false)?)),
+            Look::Prefix(length) => {
+                let mut hasher = PrefixHasher::new(seed);
+                let mut update = |bytes: &[u8]| hasher.update(bytes);
+                let mut prefix = Prefix::new(length.get() as usize, &mut update);
+                let described = describe(body, api, &mut prefix)?;
+                let (taken, continued) = (prefix.characters(), prefix.continued());
+                Ok(Prompt { prefix: hasher.finish(), taken, continued, ..Prompt::of(&described) })
+            }
+            Look::Blocks => {
+                let mut blocks = Blocks::new(seed);
+                let described = render(body, api, &mut blocks)?;
+                Ok(Prompt { blocks: blocks.finish(), ..Prompt::of(&described) })
+            }
+        }
     }
 
-    fn with_bytes(self, body: &[u8], length: Option<PrefixLength>, seed: HashSeed) -> Prompt {
-        let Some(length) = length else { return Prompt { in_bytes: true, ..self } };
-        let taken = body.len().min(length.get() as usize);
-        let mut hasher = PrefixHasher::new(seed);
-        hasher.update(&body[..taken]);
-        Prompt { prefix: hasher.finish(), taken, continued: taken < body.len(), in_bytes: true, ..self }
+    fn with_bytes(self, body: &[u8], look: Look, seed: HashSeed) -> Prompt {
+        let read = Prompt { in_bytes: true, ..self };
+        match look {
+            Look::Nowhere => read,
+            Look::Prefix(length) => {
+                let taken = body.len().min(length.get() as usize);
+                let mut hasher = PrefixHasher::new(seed);
+                hasher.update(&body[..taken]);
+                Prompt { prefix: hasher.finish(), taken, continued: taken < body.len(), ..read }
+            }
+            Look::Blocks => {
+                let mut hasher = BlockHasher::new(seed);
+                hasher.update(body);
+                Prompt { blocks: hasher.finish(), ..read }
+            }
+        }
     }
 
     fn of(described: &Described<'_>) -> Prompt {
@@ -127,20 +169,37 @@ impl Prompt {
         }
     }
 
-    /// The key of the prefix in a variant; `None` without a prefix.
-    pub(crate) fn key(
-        &self,
-        seed: HashSeed,
-        endpoint: &str,
-        variant: &str,
-        tenant: Option<&str>,
-        tenant_id: Option<&str>,
-    ) -> Option<PrefixKey> {
-        let scope =
-            KeyScope { endpoint, variant, model: self.model.as_deref(), adapter: self.adapter.as_deref(), tenant };
-        let tenant_id = tenant_id.or(self.cache_key.as_deref());
-        self.prefix.map(|prefix| prefix_key(seed, &scope, tenant_id, self.salt.as_deref(), &prefix))
+    /// The key of the prefix in a scope; `None` without a prefix.
+    pub(crate) fn key(&self, seed: HashSeed, within: &Within<'_>) -> Option<PrefixKey> {
+        let tenant_id = within.tenant_id.or(self.cache_key.as_deref());
+        let prefix = self.prefix.as_ref()?;
+        Some(prefix_key(seed, &self.scope(within), tenant_id, self.salt.as_deref(), prefix))
     }
+
+    /// All of it in a scope; `None` without text.
+    pub(crate) fn within(&self, seed: HashSeed, within: &Within<'_>) -> Option<isotherm_core::Prompt> {
+        let tenant_id = within.tenant_id.or(self.cache_key.as_deref());
+        let blocks = self.blocks.as_ref()?;
+        Some(blocks.within(seed, &self.scope(within), self.salt.as_deref(), tenant_id))
+    }
+
+    fn scope<'s>(&'s self, within: &Within<'s>) -> KeyScope<'s> {
+        let Within { endpoint, variant, tenant, .. } = *within;
+        KeyScope { endpoint, variant, model: self.model.as_deref(), adapter: self.adapter.as_deref(), tenant }
+    }
+}
+
+/// What scopes a prompt beside what its body says.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Within<'s> {
+    /// The endpoint's name.
+    pub(crate) endpoint: &'s str,
+    /// The variant's name.
+    pub(crate) variant: &'s str,
+    /// The authenticated tenant.
+    pub(crate) tenant: Option<&'s str>,
+    /// The tenant id of the headers, which goes before that of the body.
+    pub(crate) tenant_id: Option<&'s str>,
 }
 
 /// The tenant id of a request's headers: SageMaker's limits hold for it.
@@ -152,37 +211,32 @@ pub(crate) fn tenant_id(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
     }
 }
 
-/// A body with what was read from it, and the length by which it was read.
+/// A body with what was read from it, and what was looked at.
 #[derive(Debug, Clone)]
 pub(crate) struct Read {
     /// The body as it came.
     pub(crate) body: Bytes,
     /// How it is read.
     pub(crate) form: Form,
-    /// How much was taken for the prefix, at most.
-    pub(crate) length: Option<PrefixLength>,
+    /// What was looked at.
+    pub(crate) look: Look,
     /// What was read.
     pub(crate) prompt: Prompt,
 }
 
 impl Read {
     /// Reads a body.
-    pub(crate) fn new(
-        body: Bytes,
-        form: Form,
-        length: Option<PrefixLength>,
-        seed: HashSeed,
-    ) -> Result<Read, Malformed> {
-        let prompt = Prompt::read(&body, form, length, seed)?;
-        Ok(Read { body, form, length, prompt })
+    pub(crate) fn new(body: Bytes, form: Form, look: Look, seed: HashSeed) -> Result<Read, Malformed> {
+        let prompt = Prompt::read(&body, form, look, seed)?;
+        Ok(Read { body, form, look, prompt })
     }
 
-    /// Sees to it that the prefix has this length: it depends on the variant, which depends on the model, which stands
-    /// in the body.
-    pub(crate) fn cut_at(&mut self, length: Option<PrefixLength>, seed: HashSeed) -> Result<(), Malformed> {
-        if self.length != length {
-            self.prompt = Prompt::read(&self.body, self.form, length, seed)?;
-            self.length = length;
+    /// Sees to it that this was looked at: it depends on the variant, which depends on the model, which stands in the
+    /// body.
+    pub(crate) fn look_at(&mut self, look: Look, seed: HashSeed) -> Result<(), Malformed> {
+        if self.look != look {
+            self.prompt = Prompt::read(&self.body, self.form, look, seed)?;
+            self.look = look;
         }
         Ok(())
     }
@@ -194,8 +248,10 @@ mod tests {
 
     const SEED: HashSeed = HashSeed(0);
 
-    fn length(length: u64) -> Option<PrefixLength> {
-        Some(PrefixLength::new(length).unwrap())
+    const WITHIN: Within<'static> = Within { endpoint: "chat", variant: "AllTraffic", tenant: None, tenant_id: None };
+
+    fn length(length: u64) -> Look {
+        Look::Prefix(PrefixLength::new(length).unwrap())
     }
 
     fn chat(body: &str, cut: u64) -> Prompt {
@@ -203,7 +259,7 @@ mod tests {
     }
 
     fn key(prompt: &Prompt) -> Option<PrefixKey> {
-        prompt.key(SEED, "chat", "AllTraffic", None, None)
+        prompt.key(SEED, &WITHIN)
     }
 
     #[test]
@@ -219,7 +275,7 @@ mod tests {
     fn without_text_or_without_a_length_there_is_no_key() {
         let body = r#"{"model":"m","messages":[]}"#;
         assert_eq!(key(&chat(body, 7)), None);
-        let unread = Prompt::read(body.as_bytes(), Form::Api(Api::ChatCompletions), None, SEED).unwrap();
+        let unread = Prompt::read(body.as_bytes(), Form::Api(Api::ChatCompletions), Look::Nowhere, SEED).unwrap();
         assert_eq!((key(&unread), unread.model.as_deref()), (None, Some("m")));
     }
 
@@ -252,8 +308,8 @@ mod tests {
             salted(r#""cache_salt":"a","extra_key":"b","#),
         ];
         let mut keys: Vec<_> = prompts.iter().map(key).collect();
-        keys.push(prompts[0].key(SEED, "chat", "AllTraffic", Some("acme"), None));
-        keys.push(prompts[0].key(SEED, "chat", "AllTraffic", None, Some("other")));
+        keys.push(prompts[0].key(SEED, &Within { tenant: Some("acme"), ..WITHIN }));
+        keys.push(prompts[0].key(SEED, &Within { tenant_id: Some("other"), ..WITHIN }));
         for (index, one) in keys.iter().enumerate() {
             assert!(one.is_some() && !keys[index + 1..].contains(one), "{index}");
         }
@@ -273,14 +329,59 @@ mod tests {
         assert_eq!(tenant_id(&HeaderMap::new()), Ok(None));
     }
 
+    fn blocks(api: Api, body: &str, within: &Within<'_>) -> Option<isotherm_core::Prompt> {
+        Prompt::read(body.as_bytes(), Form::Api(api), Look::Blocks, SEED).unwrap().within(SEED, within)
+    }
+
+    #[test]
+    fn prompts_share_their_blocks_as_far_as_the_engine_would() {
+        let document = "x".repeat(1_000);
+        let body = |model: &str, rest: &str| {
+            format!(r#"{{"messages":[{{"role":"user","content":"{document}{rest}"}}],"model":"{model}"}}"#)
+        };
+        let of = |body: String| blocks(Api::ChatCompletions, &body, &WITHIN).unwrap().blocks;
+        let (one, two) = (of(body("m", "one?")), of(body("m", "two?")));
+        assert!(one.len() >= 15 && one[..15] == two[..15]);
+        assert_ne!(one[0], of(body("n", "one?"))[0]);
+        let salted = body("m", "one?").replacen('{', r#"{"cache_salt":"s","#, 1);
+        assert_ne!(one[0], of(salted)[0]);
+        let keyed = body("m", "one?").replacen('{', r#"{"prompt_cache_key":"k","#, 1);
+        assert_eq!(one, of(keyed), "engines do not see it");
+        let tools = body("m", "one?").replacen('{', r#"{"tools":[{"name":"f"}],"#, 1);
+        assert_ne!(one[0], of(tools)[0]);
+        assert_eq!(blocks(Api::ChatCompletions, r#"{"messages":[]}"#, &WITHIN), None);
+    }
+
+    #[test]
+    fn an_image_counts_for_what_engines_make_of_it_and_tells_itself_from_others() {
+        let of = |length: usize, first: char| {
+            let data = first.to_string() + &"A".repeat(length);
+            let part = format!(r#"{{"type":"image_url","image_url":{{"url":"data:{data}"}}}}"#);
+            let body = format!(r#"{{"messages":[{{"role":"user","content":[{part},{{"type":"text","text":"?"}}]}}]}}"#);
+            blocks(Api::ChatCompletions, &body, &WITHIN).unwrap()
+        };
+        let (small, large, other) = (of(10, 'a'), of(1_000_000, 'a'), of(10, 'b'));
+        assert_eq!((small.bytes, large.bytes), (other.bytes, other.bytes));
+        assert!((4_096..4_200).contains(&small.bytes));
+        assert!(small.blocks[1] != other.blocks[1] && small.blocks[1] != large.blocks[1]);
+    }
+
+    #[test]
+    fn what_is_compressed_or_unknown_is_looked_at_as_it_came_or_not_at_all() {
+        let read = |form| Prompt::read(b"--boundary", form, Look::Blocks, SEED).unwrap().within(SEED, &WITHIN);
+        assert_eq!(read(Form::Opaque).unwrap().bytes, 10);
+        assert_eq!(read(Form::Api(Api::Invocations)).unwrap().bytes, 12);
+        assert_eq!(read(Form::Unknown), None);
+    }
+
     #[test]
     fn a_prefix_is_cut_anew_for_a_variant_with_another_length() {
         let body = Bytes::from_static(br#"{"messages":[{"role":"user","content":"policy: x"}]}"#);
         let mut read = Read::new(body, Form::Api(Api::ChatCompletions), length(7), SEED).unwrap();
         let short = read.prompt.clone();
-        read.cut_at(length(9), SEED).unwrap();
+        read.look_at(length(9), SEED).unwrap();
         assert_ne!(read.prompt.prefix, short.prefix);
-        read.cut_at(length(7), SEED).unwrap();
+        read.look_at(length(7), SEED).unwrap();
         assert_eq!(read.prompt, short);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use isotherm_core::SpillRule;
+use isotherm_core::{SpillRule, StrategyName};
 
-use super::{Explanation, Place, Prefix, Unit};
+use super::{Explanation, Place, Prefix, Score, Unit};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,10 +25,14 @@ impl fmt::Display for Explanation {
         if let Some(prefix) = &self.prefix {
             write!(f, "text       {prefix}")?;
         }
-        match (&self.key, &self.prefix) {
-            (Some(key), _) => writeln!(f, "key        {key}")?,
-            (None, Some(_)) => writeln!(f, "key        none: without text, the least busy instance is chosen")?,
-            (None, None) => writeln!(f, "key        none: this strategy does not look at prefixes")?,
+        match (&self.key, &self.prefix, self.prompt_bytes) {
+            (Some(key), ..) => writeln!(f, "key        {key}")?,
+            (None, Some(_), _) => writeln!(f, "key        none: without text, the least busy instance is chosen")?,
+            (None, None, Some(bytes)) => writeln!(f, "prompt     {bytes} bytes as the engine sees it")?,
+            (None, None, None) if self.strategy == StrategyName::Adaptive => {
+                writeln!(f, "prompt     none: without text, the least busy instance is chosen")?;
+            }
+            (None, None, None) => writeln!(f, "key        none: this strategy does not look at prefixes")?,
         }
         if self.rollout < 100 {
             writeln!(f, "rollout    {} % of the keys go by the strategy, the others at random", self.rollout)?;
@@ -40,6 +44,7 @@ impl fmt::Display for Explanation {
             writeln!(f, "home       {}", home.instance)?;
             self.write_spill(f, home)?;
         }
+        self.write_choice(f)?;
         self.write_order(f)
     }
 }
@@ -69,8 +74,27 @@ impl Explanation {
         )
     }
 
+    /// What `ADAPTIVE` would choose.
+    fn write_choice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let chosen = self.order.iter().find_map(|place| Some((place, place.score.filter(|score| score.chosen)?)));
+        let Some((place, score)) = chosen else { return Ok(()) };
+        let least = self.order.iter().filter(|place| place.eligible).filter_map(|place| place.score);
+        let is_least = least.into_iter().all(|other| other.added_ms >= score.added_ms);
+        let why = match (self.order.iter().filter(|place| place.eligible).count(), is_least) {
+            _ if self.pinned.as_ref() == Some(&place.instance) => "the request is pinned to it",
+            (1, _) => "no other instance is eligible",
+            (_, true) => "there the request adds the least latency",
+            (_, false) => "the first in the prompt's own order among those that are about as good as the best",
+        };
+        writeln!(f, "choice     {}: {why}", place.instance)
+    }
+
     fn write_order(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let heading = if self.key.is_some() { "order" } else { "instances" };
+        let heading = match (&self.key, self.prompt_bytes) {
+            (Some(_), _) => "order",
+            (None, Some(_)) => "scores",
+            (None, None) => "instances",
+        };
         let width = self.order.iter().map(|place| place.instance.chars().count()).max().unwrap_or(0);
         for (index, place) in self.order.iter().enumerate() {
             let heading = if index == 0 { heading } else { "" };
@@ -84,11 +108,25 @@ impl Explanation {
                 f,
                 "{heading:<10} {instance:width$}  {availability:<8}  {in_flight} in flight  {url}{passed_over}"
             )?;
+            if let Some(score) = place.score {
+                writeln!(f, "{:<10} {:width$}  {score}", "", "")?;
+            }
         }
         if self.order.is_empty() {
             writeln!(f, "{heading:<10} none")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Score { held_bytes, uncached_tokens, waiting_tokens, added_ms, .. } = self;
+        write!(
+            f,
+            "holds {held_bytes} bytes of the prompt, would compute {uncached_tokens} tokens after {waiting_tokens} that \
+             wait: adds {added_ms:.1} ms"
+        )
     }
 }
 

@@ -106,3 +106,44 @@ fn an_explanation_survives_the_wire() {
     assert!(!json.contains("question"), "no text is told: {json}");
     assert_eq!(serde_json::from_str::<Explanation>(&json).unwrap(), explanation);
 }
+
+#[test]
+fn adaptive_tells_what_each_instance_is_believed_to_hold_and_its_score() {
+    let (fleet, rules) = fleet("strategy: ADAPTIVE");
+    let body = |question: &str| {
+        let document = "policy ".repeat(2_000);
+        format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{document}{question}"}}]}}"#)
+    };
+    let cold = explain(&fleet, &rules, &question(&body("one?"))).unwrap();
+    assert!(cold.prompt_bytes.is_some_and(|bytes| (14_000..14_100).contains(&bytes)), "{cold:?}");
+    assert!(cold.order.iter().all(|place| place.score.is_some_and(|score| score.held_bytes == 0)));
+
+    let read = Read::new(body("one?").into(), Form::Api(Api::ChatCompletions), Look::Blocks, rules.hash_seed).unwrap();
+    let within = Within { endpoint: "chat", variant: "AllTraffic", ..Within::default() };
+    let prompt = read.prompt.within(rules.hash_seed, &within).unwrap();
+    let topology = fleet.topology();
+    let variant = topology.variants().next().unwrap();
+    let request = RouteRequest { prompt: Some(&prompt), ..RouteRequest::default() };
+    let mut placed = variant.choose(&request, fleet.clock().now(), &mut rand_pcg::Pcg64::new(1, 1)).unwrap();
+    placed.slot.first_token();
+    let chosen = placed.decision.chosen.to_string();
+    drop(placed);
+
+    let warm = explain(&fleet, &rules, &question(&body("two?"))).unwrap();
+    let score = warm.order[0].score.unwrap();
+    assert_eq!((warm.order[0].instance.as_str(), score.chosen), (chosen.as_str(), true));
+    assert!(score.held_bytes > 13_900 && score.uncached_tokens < 30, "{score:?}");
+    assert!(warm.order[1..].iter().all(|place| place.score.unwrap().added_ms > score.added_ms));
+    let text = warm.to_string();
+    assert!(text.contains(&format!("choice     {chosen}: there the request adds the least latency")), "{text}");
+    assert!(text.contains(&format!("holds {} bytes of the prompt", score.held_bytes)), "{text}");
+    let json = serde_json::to_string(&warm).unwrap();
+    assert_eq!(serde_json::from_str::<Explanation>(&json).unwrap(), warm);
+}
+
+#[test]
+fn adaptive_says_when_there_is_no_text() {
+    let (fleet, rules) = fleet("strategy: ADAPTIVE");
+    let empty = explain(&fleet, &rules, &Question { path: Some("/v1/chat/completions"), ..question("{}") }).unwrap();
+    assert!(empty.to_string().contains("without text, the least busy instance is chosen"), "{empty}");
+}

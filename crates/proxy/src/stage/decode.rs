@@ -7,13 +7,12 @@ use bytes::{Bytes, BytesMut};
 use http::request::Parts;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use isotherm_core::PrefixLength;
 use isotherm_fleet::Topology;
 
 use super::accept::Accepted;
 use super::authenticate::Authenticated;
 use super::finish::Record;
-use crate::prompt::{Form, Read};
+use crate::prompt::{Form, Look, Read};
 use crate::rescue::Failure;
 use crate::route::Route;
 
@@ -37,15 +36,15 @@ pub(crate) async fn decode(request: Authenticated, record: &mut Record) -> Resul
     let body = read_whole(body, rules.limits.body, rules.timeouts.client_body).await?;
     record.body_was_read = true;
     record.bytes_in = body.len() as u64;
-    let length = likely_length(&record.worker.fleet.topology());
-    let read = Read::new(body, Form::of(&route, &head.headers), length, rules.hash_seed).map_err(Failure::Malformed)?;
+    let look = likely_look(&record.worker.fleet.topology());
+    let read = Read::new(body, Form::of(&route, &head.headers), look, rules.hash_seed).map_err(Failure::Malformed)?;
     record.model.clone_from(&read.prompt.model);
     Ok(Decoded { route, head, read, credentials_pass })
 }
 
-/// The prefix length of the first variant: right for nearly every request, and corrected where it is not.
-fn likely_length(topology: &Topology) -> Option<PrefixLength> {
-    topology.variants().next()?.routing().prefix_length()
+/// What the first variant's strategy looks at: right for nearly every request, and corrected where it is not.
+fn likely_look(topology: &Topology) -> Look {
+    topology.variants().next().map_or(Look::Nowhere, |variant| Look::of(&variant.routing()))
 }
 
 /// The whole body, at most `limit` bytes, whose pieces come no further apart than `longest_gap`.

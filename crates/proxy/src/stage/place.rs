@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use isotherm_core::{InstanceId, ModelHash, PrefixKey, Refusal, RouteRequest};
+use isotherm_core::{InstanceId, ModelHash, PrefixKey, Prompt, Refusal, RouteRequest};
 use isotherm_fleet::{Location, Placement, Serving, Topology, Variant};
 use isotherm_wire::api::Api;
 
 use super::decode::Decoded;
 use super::finish::Record;
 use crate::headers::TARGET_VARIANT;
-use crate::prompt::tenant_id;
+use crate::prompt::{Look, Within, tenant_id};
 use crate::rescue::Failure;
 use crate::route::Route;
 use crate::upstream::Outgoing;
@@ -22,6 +22,8 @@ pub(crate) struct Wish {
     pub(crate) variant: Arc<Variant>,
     /// The prefix's key, where there is one.
     pub(crate) key: Option<PrefixKey>,
+    /// The prompt, where the strategy looks at all of it.
+    pub(crate) prompt: Option<Prompt>,
     /// The model, where the path makes it a condition.
     pub(crate) model: Option<ModelHash>,
     /// The instance that stores what it refers to.
@@ -44,7 +46,8 @@ pub(crate) struct Placed {
 impl Wish {
     /// The wish as routing takes it, for a request that `tried` failed already.
     pub(crate) fn request<'w>(&'w self, tried: &'w [isotherm_core::Generation]) -> RouteRequest<'w> {
-        RouteRequest { key: self.key, prompt: None, model: self.model, pinned: self.pinned.as_ref(), tried }
+        let Wish { key, prompt, model, pinned, .. } = self;
+        RouteRequest { key: *key, prompt: prompt.as_ref(), model: *model, pinned: pinned.as_ref(), tried }
     }
 }
 
@@ -94,12 +97,17 @@ fn wish(request: &mut Decoded, record: &Record) -> Result<Wish, Failure> {
         None => pick_variant(&topology, request, model, record)?,
     };
     let seed = record.rules.hash_seed;
-    request.read.cut_at(variant.routing().prefix_length(), seed).map_err(Failure::Malformed)?;
-    let tenant = record.principal.as_ref().map(|name| name.as_str());
-    let tenant_id = tenant_id(&request.head.headers)?;
-    let key = request.read.prompt.key(seed, variant.endpoint(), variant.name(), tenant, tenant_id);
+    request.read.look_at(Look::of(&variant.routing()), seed).map_err(Failure::Malformed)?;
+    let within = Within {
+        endpoint: variant.endpoint(),
+        variant: variant.name(),
+        tenant: record.principal.as_ref().map(|name| name.as_str()),
+        tenant_id: tenant_id(&request.head.headers)?,
+    };
+    let key = request.read.prompt.key(seed, &within);
+    let prompt = request.read.prompt.within(seed, &within);
     let pinned = pinned.map(|location: Arc<Location>| location.instance.clone());
-    Ok(Wish { variant, key, model, pinned })
+    Ok(Wish { variant, key, prompt, model, pinned })
 }
 
 /// The model filters on the `/v1` paths only; elsewhere it is just part of the key.

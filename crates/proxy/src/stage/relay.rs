@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::Response;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
-use isotherm_core::Time;
+use isotherm_core::{Report, Time};
 use isotherm_fleet::{Placement, SlotGuard};
 use isotherm_telemetry::{ClientStage, Outcome, UpstreamErrorKind};
 use isotherm_wire::api::Api;
@@ -158,6 +158,9 @@ impl Relay {
         if !self.first_token_noted && self.watch.first_token_seen() {
             self.first_token_noted = true;
             self.record.first_token(now);
+            if let Some(slot) = &mut self.slot {
+                slot.first_token();
+            }
         }
     }
 
@@ -168,17 +171,29 @@ impl Relay {
             self.watch.end();
         }
         if self.body.is_none() {
-            self.finish_upstream();
+            self.finish_upstream(true);
             if self.pieces.is_empty() {
                 self.record.end(Outcome::Ok);
             }
         }
     }
 
-    fn finish_upstream(&mut self) {
+    /// Gives the slot back, and tells what is learned from the request: an answer that is `whole` shows that the prompt
+    /// was computed, one that broke off before its first token does not.
+    fn finish_upstream(&mut self, whole: bool) {
         self.body = None;
-        self.slot = None;
+        let Some(mut slot) = self.slot.take() else { return };
+        if whole && self.record.status.is_some_and(|status| (200..300).contains(&status)) {
+            slot.answered();
+        }
         self.record.usage = self.watch.usage();
+        if let Some(usage) = self.record.usage {
+            slot.report(&Report {
+                prompt_tokens: usage.prompt_tokens,
+                cached_tokens: usage.cached_tokens,
+                output_tokens: usage.completion_tokens,
+            });
+        }
     }
 
     fn poll_limits(&mut self, context: &mut Context<'_>) -> Poll<Break> {
@@ -234,7 +249,7 @@ impl Relay {
         if let (Some(error), Some((_, instance)), false) = (error, &self.record.placed, complete) {
             instance.metrics().upstream_error(error);
         }
-        self.finish_upstream();
+        self.finish_upstream(complete);
         self.record.end(if complete { Outcome::Ok } else { outcome });
         match last_words {
             Some(words) if words.is_empty() => Poll::Ready(None),
