@@ -4,6 +4,7 @@ mod client;
 mod origin;
 mod router;
 
+mod adaptive;
 mod clients_that_leave;
 mod headers_both_ways;
 mod http2;
