@@ -102,8 +102,10 @@ fn pack(dist: &Path, binary: &Path, licences: &str, target: &str) -> Result<Path
     let mut tar = machine::command("tar");
     // The same content makes the same archive, whoever packs it and when.
     tar.current_dir(dist).args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
-    tar.arg(format!("--mtime=@{}", commit_time())).arg("-czf").arg(&archive).arg(&name);
-    tar.env("GZIP", "-n");
+    tar.arg(format!("--mtime=@{}", commit_time()))
+        .args(["--use-compress-program", "gzip -n", "-cf"])
+        .arg(&archive)
+        .arg(&name);
     machine::run(&mut tar)?;
     fs::remove_dir_all(&folder).map_err(|error| Failure::file(&folder, &error))?;
     Ok(archive)
