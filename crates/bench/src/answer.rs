@@ -1,5 +1,6 @@
-//! What an answer says about itself: whether a token came, how many there were, whether something went wrong.
+//! What an answer says about itself: whether a token came, its text, how many there were, whether something went wrong.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use isotherm_report::{Failure, FailureKind};
@@ -8,26 +9,36 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 /// The parts of a chat completion, or of a chunk of one, that a measurement needs.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub(crate) struct Answer {
-    choices: Vec<Choice>,
+pub(crate) struct Answer<'a> {
+    #[serde(borrow)]
+    choices: Vec<Choice<'a>>,
     pub(crate) usage: Option<Usage>,
     error: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-struct Choice {
-    delta: Delta,
+struct Choice<'a> {
+    /// Of a chunk.
+    #[serde(borrow)]
+    delta: Delta<'a>,
+    /// Of a whole answer.
+    #[serde(borrow)]
+    message: Delta<'a>,
 }
 
-/// What a chunk adds; the text itself is not kept.
+/// What a chunk adds.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-struct Delta {
-    content: Filled,
-    reasoning: Filled,
-    reasoning_content: Filled,
-    tool_calls: Filled,
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Content<'a>,
+    #[serde(borrow)]
+    reasoning: Content<'a>,
+    #[serde(borrow)]
+    reasoning_content: Content<'a>,
+    #[serde(borrow)]
+    tool_calls: Content<'a>,
 }
 
 /// Token counts as the engine gives them.
@@ -45,9 +56,9 @@ struct PromptTokensDetails {
     cached_tokens: Option<u64>,
 }
 
-impl Answer {
+impl<'a> Answer<'a> {
     /// Reads a response body or the data of one event.
-    pub(crate) fn parse(json: &[u8]) -> Result<Answer, Failure> {
+    pub(crate) fn parse(json: &'a [u8]) -> Result<Answer<'a>, Failure> {
         let answer: Answer = serde_json::from_slice(json).map_err(|error| Failure {
             kind: FailureKind::Malformed,
             detail: format!("not a chat completion: {error}: {}", excerpt(json)),
@@ -62,9 +73,17 @@ impl Answer {
 
     /// Whether a chunk brings a token: content, reasoning or part of a tool call that is not empty.
     pub(crate) fn has_token(&self) -> bool {
-        let filled =
-            |delta: &Delta| delta.content.0 || delta.reasoning.0 || delta.reasoning_content.0 || delta.tool_calls.0;
+        let filled = |delta: &Delta<'_>| {
+            let parts = [&delta.content, &delta.reasoning, &delta.reasoning_content, &delta.tool_calls];
+            parts.iter().any(|part| part.filled)
+        };
         self.choices.iter().any(|choice| filled(&choice.delta))
+    }
+
+    /// The words of the first choice: what a client would show, and send back with the next question.
+    pub(crate) fn text(&self) -> impl Iterator<Item = &str> {
+        let choice = self.choices.iter().take(1);
+        choice.flat_map(|choice| [&choice.delta, &choice.message]).map(|delta| delta.content.text.as_ref())
     }
 }
 
@@ -79,44 +98,51 @@ pub(crate) fn excerpt(body: &[u8]) -> String {
     String::from_utf8_lossy(body).chars().take(200).collect()
 }
 
-/// Whether a JSON value holds anything: a string or an array that is not empty, or an object.
-#[derive(Clone, Copy, Debug, Default)]
-struct Filled(bool);
+/// What a JSON value holds: whether anything (a string or an array that is not empty, or an object), and a string's text.
+#[derive(Clone, Debug, Default)]
+struct Content<'a> {
+    filled: bool,
+    text: Cow<'a, str>,
+}
 
-impl<'de> Deserialize<'de> for Filled {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Filled, D::Error> {
-        deserializer.deserialize_any(FilledVisitor)
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Content<'a>, D::Error> {
+        deserializer.deserialize_any(ContentVisitor)
     }
 }
 
-struct FilledVisitor;
+struct ContentVisitor;
 
-impl<'de> Visitor<'de> for FilledVisitor {
-    type Value = Filled;
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a string, an array, an object or null")
     }
 
-    fn visit_unit<E>(self) -> Result<Filled, E> {
-        Ok(Filled(false))
+    fn visit_unit<E>(self) -> Result<Content<'de>, E> {
+        Ok(Content::default())
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Filled, E> {
-        Ok(Filled(!text.is_empty()))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Content<'de>, E> {
+        Ok(Content { filled: !text.is_empty(), text: Cow::Borrowed(text) })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Filled, A::Error> {
+    fn visit_str<E>(self, text: &str) -> Result<Content<'de>, E> {
+        Ok(Content { filled: !text.is_empty(), text: Cow::Owned(text.to_owned()) })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Content<'de>, A::Error> {
         let mut filled = false;
         while items.next_element::<IgnoredAny>()?.is_some() {
             filled = true;
         }
-        Ok(Filled(filled))
+        Ok(Content { filled, text: Cow::default() })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Filled, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Content<'de>, A::Error> {
         while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Filled(true))
+        Ok(Content { filled: true, text: Cow::default() })
     }
 }
 
@@ -146,6 +172,18 @@ mod tests {
         ] {
             assert!(has_token(delta), "{delta}");
         }
+    }
+
+    #[test]
+    fn the_text_is_that_of_the_first_choice_in_a_chunk_or_a_whole_answer() {
+        let text = |json: &str| Answer::parse(json.as_bytes()).unwrap().text().collect::<String>();
+        assert_eq!(
+            text(r#"{"choices":[{"delta":{"content":"two \"words\""}},{"delta":{"content":"no"}}]}"#),
+            "two \"words\""
+        );
+        assert_eq!(text(r#"{"choices":[{"message":{"role":"assistant","content":"warm"}}]}"#), "warm");
+        assert_eq!(text(r#"{"choices":[{"delta":{"content":[{"type":"text","text":"a"}]}}]}"#), "");
+        assert_eq!(text(r#"{"choices":[],"usage":null}"#), "");
     }
 
     #[test]

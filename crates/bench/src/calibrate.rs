@@ -44,7 +44,7 @@ async fn count_tokens(target: &Target, text_seed: u64, options: &Options) -> Res
             output: PieceId(!id),
             output_tokens: 1,
         };
-        let request = http_request(target, chat::body(&planned, &writer, target.model(), options));
+        let request = http_request(target, chat::body(&planned, &writer, target.model(), options), None);
         let exchange = Exchange::perform(&mut connection, request, &clock, options.request_timeout).await;
         if let Some(Failure { kind, detail }) = exchange.failure {
             return Err(RunError::Probe { target: target.to_string(), detail: format!("{kind}: {detail}") });

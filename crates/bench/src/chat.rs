@@ -1,5 +1,7 @@
 //! The body of a chat completion request.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use isotherm_workload::{PlannedRequest, TextWriter};
 use serde::Serialize;
@@ -11,27 +13,48 @@ pub(crate) const PATH: &str = "/v1/chat/completions";
 
 /// Writes a planned request as one user message.
 pub(crate) fn body(planned: &PlannedRequest, writer: &TextWriter, model: &str, options: &Options) -> Bytes {
-    let content = writer.prompt(&planned.prompt);
+    let content = Cow::Owned(writer.prompt(&planned.prompt));
+    conversation(&[Message { role: Role::User, content }], planned.output_tokens, model, options)
+}
+
+/// Writes a conversation that asks for an answer of a certain length.
+pub(crate) fn conversation(messages: &[Message<'_>], output_tokens: u32, model: &str, options: &Options) -> Bytes {
     let request = ChatRequest {
         model,
-        messages: [Message { role: "user", content: &content }],
-        max_tokens: planned.output_tokens,
+        messages,
+        max_tokens: output_tokens,
         temperature: 0,
         stream: options.stream,
         stream_options: options.stream.then_some(StreamOptions { include_usage: true }),
         ignore_eos: options.ignore_eos.then_some(true),
     };
-    let mut body = Vec::with_capacity(content.len() + 512);
+    let length: usize = messages.iter().map(|message| message.content.len() + 40).sum();
+    let mut body = Vec::with_capacity(length + 512);
     match serde_json::to_writer(&mut body, &request) {
         Ok(()) => Bytes::from(body),
         Err(error) => unreachable!("strings and numbers always serialise into memory: {error}"),
     }
 }
 
+/// Something that was said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Message<'a> {
+    pub(crate) role: Role,
+    pub(crate) content: Cow<'a, str>,
+}
+
+/// Who said it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Role {
+    User,
+    Assistant,
+}
+
 #[derive(Serialize)]
 struct ChatRequest<'a> {
     model: &'a str,
-    messages: [Message<'a>; 1],
+    messages: &'a [Message<'a>],
     max_tokens: u32,
     temperature: u32,
     stream: bool,
@@ -39,12 +62,6 @@ struct ChatRequest<'a> {
     stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ignore_eos: Option<bool>,
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    role: &'static str,
-    content: &'a str,
 }
 
 #[derive(Serialize)]

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 /// Reads the wall clock and converts between its time and the engines'.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    start: Instant,
+    /// When the run began.
+    pub(crate) start: Instant,
     speed: f64,
 }
 
@@ -18,6 +19,11 @@ impl Clock {
     /// Engine time since the start.
     pub(crate) fn now(&self) -> Duration {
         self.start.elapsed().mul_f64(self.speed)
+    }
+
+    /// The moment of the wall clock at which so much engine time has passed.
+    pub(crate) fn at(&self, engine_time: Duration) -> Instant {
+        self.start + self.wall(engine_time)
     }
 
     /// How long this much engine time takes on the wall clock.

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use isotherm_report::{Report, StrategySummary, comparison, csv};
 use isotherm_workload::{Plan, Prediction};
 
-use crate::validity::{Lag, objections};
+use crate::validity::{Counted, Lag, objections};
+use crate::work::Work;
 use crate::{Options, Progress, Run, RunError, Target, calibrate, run};
 
 /// Supplies each strategy with instances whose caches are cold, or with text that they have not seen.
@@ -24,14 +25,21 @@ pub trait Fleet {
     /// # Errors
     /// When the next strategy could not be measured after this.
     fn stop(&mut self) -> Result<Option<Lag>, Self::Error>;
+
+    /// What the engines have done since `start`; `None` where they do not say.
+    fn work(&self) -> Option<Work> {
+        None
+    }
 }
 
 /// Where one strategy's requests go.
 #[derive(Clone, Debug)]
 pub struct Arm {
     pub target: Target,
-    /// How many instances serve, where that is known.
-    pub instances: Option<u32>,
+    /// The names of the instances that serve, as the router gives them; empty where that is not known.
+    pub instances: Vec<String>,
+    /// How many accelerators they have in all, where that is known.
+    pub accelerators: Option<u32>,
     /// Seeds the words of the prompts. Engines that keep their caches from one strategy, or from one run, to the next
     /// need a fresh one each time.
     pub text_seed: u64,
@@ -67,7 +75,8 @@ pub fn compare<F: Fleet>(
         let arm = fleet.start(strategy).map_err(CompareError::Fleet)?;
         let outcome = measure(&arm, strategy, plan, &mut options, progress);
         let engine_lag = fleet.stop().map_err(CompareError::Fleet)?;
-        comparison.add(strategy, outcome?, arm.instances, engine_lag);
+        let instances = u32::try_from(arm.instances.len()).ok().filter(|count| *count > 0);
+        comparison.add(strategy, outcome?, instances, engine_lag);
     }
     Ok(comparison)
 }
@@ -113,7 +122,8 @@ impl Comparison {
         let prediction = instances.and_then(|instances| run.prediction(instances));
         let predicted = prediction.and_then(|prediction| predicted_for(strategy, &prediction));
         let summary = StrategySummary::of(strategy, &run.records, instances).with_predicted_hit_rate(predicted);
-        self.report.invalid.extend(objections(&summary, engine_lag, run.client_lag, self.report.speed));
+        let counted = Counted { strategy, requests: summary.requests, errors: summary.errors };
+        self.report.invalid.extend(objections(&counted, engine_lag, run.client_lag, self.report.speed));
         self.report.instances = instances;
         self.report.strategies.push(summary);
         self.prediction = prediction;

@@ -28,6 +28,8 @@ pub(crate) struct Exchange {
     pub(crate) reason: Option<Arc<str>>,
     pub(crate) home: Option<Arc<str>>,
     pub(crate) usage: Usage,
+    /// What the engine said, as far as it came.
+    pub(crate) text: String,
     pub(crate) failure: Option<Failure>,
 }
 
@@ -75,7 +77,9 @@ impl Exchange {
         } else {
             let body = whole_body(response).await?;
             self.first_token = Some(clock.now());
-            self.usage = Answer::parse(&body)?.usage.unwrap_or_default();
+            let answer = Answer::parse(&body)?;
+            self.usage = answer.usage.unwrap_or_default();
+            self.text.extend(answer.text());
         }
         connection.keep(sender);
         Ok(())
@@ -107,6 +111,7 @@ impl Exchange {
                     self.first_token = Some(now);
                 }
                 self.usage = answer.usage.unwrap_or(self.usage);
+                self.text.extend(answer.text());
                 Ok(())
             })?;
         }

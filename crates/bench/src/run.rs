@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Method, Request, header};
 use http_body_util::Full;
 use isotherm_report::RequestRecord;
-use isotherm_workload::{CHARACTERS_PER_TOKEN, Counter, Plan, PlannedRequest, Prediction, TextWriter};
+use isotherm_workload::{CHARACTERS_PER_TOKEN, Counter, Plan, PlannedRequest, Prediction, TextWriter, TraceError};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 
@@ -69,6 +69,8 @@ pub enum RunError {
     Runtime(#[source] io::Error),
     #[error("cannot reach the target: {0}")]
     Unreachable(String),
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     #[error("{target} does not answer a first chat completion: {detail}")]
     Probe { target: String, detail: String },
 }
@@ -79,7 +81,7 @@ pub(crate) fn current_thread_runtime() -> io::Result<Runtime> {
 }
 
 /// Tokio's timer counts whole milliseconds: waking this late is no sign of a full machine.
-const TIMER_STEP: Duration = Duration::from_millis(1);
+pub(crate) const TIMER_STEP: Duration = Duration::from_millis(1);
 
 /// What all users of a run share.
 struct Shared {
@@ -173,7 +175,7 @@ async fn be_user(
         let wake = Instant::now() + shared.clock.wall(planned.think);
         let body = chat::body(&planned, &shared.writer, shared.target.model(), &shared.options);
         let request_bytes = body.len() as u64;
-        let request = http_request(&shared.target, body);
+        let request = http_request(&shared.target, body, None);
         tokio::select! {
             biased;
             _ = all_sent.wait_for(|all_sent| *all_sent) => return,
@@ -189,8 +191,14 @@ async fn be_user(
     }
 }
 
-pub(crate) fn http_request(target: &Target, body: Bytes) -> Request<Full<Bytes>> {
-    let builder = target.request(chat::PATH).method(Method::POST).header(header::CONTENT_TYPE, "application/json");
+/// The header by which a client tells the router its tenant (SageMaker's name for it).
+const TENANT_HEADER: &str = "x-amzn-sagemaker-prefix-aware-id";
+
+pub(crate) fn http_request(target: &Target, body: Bytes, tenant: Option<&str>) -> Request<Full<Bytes>> {
+    let mut builder = target.request(chat::PATH).method(Method::POST).header(header::CONTENT_TYPE, "application/json");
+    if let Some(tenant) = tenant {
+        builder = builder.header(TENANT_HEADER, tenant);
+    }
     match builder.body(Full::new(body)) {
         Ok(request) => request,
         Err(error) => unreachable!("the target's parts were checked when it was made: {error}"),

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use isotherm_report::StrategySummary;
-
 /// How late something woke, in wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lag {
@@ -28,15 +26,25 @@ const MAX_LAG: Duration = Duration::from_millis(10);
 /// A larger share of failed requests is too much: figures of the others would be figures of a lighter load.
 const MAX_ERRORS: f64 = 0.01;
 
+/// A run in the numbers that its validity depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted<'a> {
+    pub(crate) strategy: &'a str,
+    /// Requests measured.
+    pub(crate) requests: u64,
+    /// How many of these failed.
+    pub(crate) errors: u64,
+}
+
 /// The reasons to distrust a strategy's run, one sentence each.
-pub(crate) fn objections(summary: &StrategySummary, engines: Option<Lag>, client: Lag, speed: f64) -> Vec<String> {
+pub(crate) fn objections(run: &Counted<'_>, engines: Option<Lag>, client: Lag, speed: f64) -> Vec<String> {
     let mut objections = Vec::new();
     let mut late = |who: &str, lag: Lag| {
         if lag.p99.mul_f64(speed) > MAX_LAG {
             objections.push(format!(
                 "{}: {who} lagged by {:.1} ms of engine time (99th percentile; at most {:.0} ms is good, the worst was \
                  {:.1} ms): the machine is full, lower the speed or send less",
-                summary.strategy,
+                run.strategy,
                 milliseconds(lag.p99) * speed,
                 milliseconds(MAX_LAG),
                 milliseconds(lag.max) * speed,
@@ -45,10 +53,10 @@ pub(crate) fn objections(summary: &StrategySummary, engines: Option<Lag>, client
     };
     engines.into_iter().for_each(|lag| late("the emulated engines", lag));
     late("the load generator", client);
-    if summary.errors as f64 > MAX_ERRORS * summary.requests as f64 {
+    if run.errors as f64 > MAX_ERRORS * run.requests as f64 {
         objections.push(format!(
             "{}: {} of {} requests failed; the figures are those of the others",
-            summary.strategy, summary.errors, summary.requests
+            run.strategy, run.errors, run.requests
         ));
     }
     objections
@@ -62,9 +70,9 @@ fn milliseconds(time: Duration) -> f64 {
 mod tests {
     use std::time::Duration;
 
-    use isotherm_report::StrategySummary;
+    use super::{Counted, Lag, objections};
 
-    use super::{Lag, objections};
+    const RUN: Counted<'_> = Counted { strategy: "RANDOM", requests: 500, errors: 0 };
 
     fn lag(p99_ms: u64) -> Lag {
         Lag { p99: Duration::from_millis(p99_ms), max: Duration::from_millis(3 * p99_ms) }
@@ -72,27 +80,25 @@ mod tests {
 
     #[test]
     fn lag_counts_in_engine_time() {
-        let summary = StrategySummary::of("RANDOM", &[], None);
-        assert!(objections(&summary, Some(lag(4)), lag(4), 2.0).is_empty());
+        assert!(objections(&RUN, Some(lag(4)), lag(4), 2.0).is_empty());
         assert_eq!(
-            objections(&summary, Some(lag(6)), lag(1), 2.0),
+            objections(&RUN, Some(lag(6)), lag(1), 2.0),
             [
                 "RANDOM: the emulated engines lagged by 12.0 ms of engine time (99th percentile; at most 10 ms is good, the \
               worst was 36.0 ms): the machine is full, lower the speed or send less"
             ]
         );
-        let client = objections(&summary, None, lag(3), 4.0);
+        let client = objections(&RUN, None, lag(3), 4.0);
         assert!(client.len() == 1 && client[0].contains("the load generator lagged by 12.0 ms"), "{client:?}");
     }
 
     #[test]
     fn many_failures_are_an_objection() {
-        let mut summary = StrategySummary::of("RANDOM", &[], None);
-        (summary.requests, summary.errors) = (500, 5);
-        assert!(objections(&summary, None, Lag::default(), 1.0).is_empty());
-        summary.errors = 6;
+        let mut run = Counted { errors: 5, ..RUN };
+        assert!(objections(&run, None, Lag::default(), 1.0).is_empty());
+        run.errors = 6;
         assert_eq!(
-            objections(&summary, None, Lag::default(), 1.0),
+            objections(&run, None, Lag::default(), 1.0),
             ["RANDOM: 6 of 500 requests failed; the figures are those of the others"]
         );
     }

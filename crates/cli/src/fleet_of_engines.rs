@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use isotherm_bench::Work;
 use isotherm_config::{Config, Environment, InstanceSource, Overrides};
 use isotherm_emulator::{EmulatorConfig, LagReport, RunningEmulator};
 use isotherm_engine_model::Profile;
@@ -38,29 +39,44 @@ impl EngineFlags {
             Some(name) => Profile::named(name).map_err(|error| Failure::Usage(format!("--profile: {error}")))?,
             None => Profile::default(),
         };
-        Ok(EmulatorConfig {
+        Ok(self.config_of(profile))
+    }
+
+    /// The settings of one engine with another profile. Its context is at most what its cache holds.
+    pub(crate) fn config_of(&self, profile: Profile) -> EmulatorConfig {
+        let default = EmulatorConfig::default();
+        let capacity = u32::try_from(profile.kv_capacity_tokens).unwrap_or(u32::MAX);
+        EmulatorConfig {
+            max_model_len: default.max_model_len.min(capacity),
             profile,
             speed: self.speed.unwrap_or(1.0),
             model: self.model.clone(),
-            ..Default::default()
-        })
+            ..default
+        }
     }
 }
 
 /// A fleet of emulated engines within this process.
 pub(crate) struct EngineFleet {
     engines: Vec<RunningEmulator>,
+    /// How many accelerators each of them pretends to have.
+    accelerators: Vec<u32>,
     summary: String,
 }
 
 impl EngineFleet {
     /// Starts `count` equal engines on free ports.
     pub(crate) fn start(flags: &EngineFlags, count: u16) -> Result<EngineFleet, Failure> {
-        let config = flags.config()?;
-        let summary = config.summary();
-        let engines = (0..count).map(|_| isotherm_emulator::start(config.clone())).collect::<Result<_, _>>();
+        EngineFleet::of(vec![flags.config()?; count.into()])
+    }
+
+    /// Starts engines of several kinds on free ports; at least one.
+    pub(crate) fn of(configs: Vec<EmulatorConfig>) -> Result<EngineFleet, Failure> {
+        let summary = configs.first().map(EmulatorConfig::summary).unwrap_or_default();
+        let accelerators = configs.iter().map(|config| config.profile.accelerators).collect();
+        let engines = configs.into_iter().map(isotherm_emulator::start).collect::<Result<_, _>>();
         let engines = engines.map_err(|error| Failure::running("emulated engines", error))?;
-        Ok(EngineFleet { engines, summary })
+        Ok(EngineFleet { engines, accelerators, summary })
     }
 
     /// Model, profile, cache and speed in one line.
@@ -94,6 +110,23 @@ impl EngineFleet {
             InstanceSource::Dns { .. } => None,
         });
         Ok(Setup { started: started.collect(), config, file: None })
+    }
+
+    /// How many accelerators they pretend to have in all.
+    pub(crate) fn accelerators(&self) -> u32 {
+        self.accelerators.iter().sum()
+    }
+
+    /// What they have done since their start.
+    pub(crate) fn work(&self) -> Work {
+        let engines = self.engines.iter().zip(&self.accelerators);
+        engines.fold(Work::default(), |sum, (engine, &accelerators)| {
+            let statistics = engine.statistics();
+            Work {
+                evicted_blocks: sum.evicted_blocks + statistics.evicted_blocks,
+                busy_accelerator_time: sum.busy_accelerator_time + statistics.busy * accelerators,
+            }
+        })
     }
 
     /// How late the engines' steps were.

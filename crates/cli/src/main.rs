@@ -7,6 +7,7 @@ mod flags;
 mod fleet_of_engines;
 mod output;
 mod router;
+mod scenario_file;
 mod signals;
 
 use std::process::ExitCode;

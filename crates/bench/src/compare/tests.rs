@@ -46,7 +46,8 @@ impl Fleet for MockFleet {
         });
         let target = Target::new(&format!("http://{}", mock.address), "m").unwrap();
         self.mock = Some(mock);
-        Ok(Arm { target, instances: Some(INSTANCES as u32), text_seed: 1 })
+        let instances = (0..INSTANCES).map(|instance| format!("chat-{instance}")).collect();
+        Ok(Arm { target, instances, accelerators: None, text_seed: 1 })
     }
 
     fn stop(&mut self) -> Result<Option<Lag>, String> {

@@ -70,6 +70,8 @@ impl Answer {
 pub(crate) struct Seen {
     pub(crate) connections: AtomicUsize,
     pub(crate) bodies: Mutex<Vec<serde_json::Value>>,
+    /// The tenant that each request names.
+    pub(crate) tenants: Mutex<Vec<Option<String>>>,
 }
 
 /// A server on a thread of its own; ends when dropped.
@@ -121,6 +123,8 @@ async fn serve(
         let service = service_fn(move |request: Request<Incoming>| {
             let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
             async move {
+                let tenant = request.headers().get(super::TENANT_HEADER).map(|name| name.to_str().unwrap().to_owned());
+                seen.tenants.lock().unwrap().push(tenant);
                 let body = request.into_body().collect().await.unwrap().to_bytes();
                 let body: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
                 let number = {

@@ -2,6 +2,8 @@
 
 mod emulated;
 mod real;
+mod routed;
+mod scenario;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -9,12 +11,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use isotherm_bench::{Bar, Comparison, Options, compare};
-use isotherm_config::Overrides;
-use isotherm_core::StrategyName;
+use isotherm_core::PrefixAware;
+use isotherm_sim::Rule;
 use isotherm_workload::{Documents, NoSharing, Plan, Workload};
 
 use self::emulated::Emulated;
 use self::real::Real;
+use self::routed::Routed;
 use crate::exit::{Failure, Outcome};
 use crate::fleet_of_engines::EngineFlags;
 use crate::output;
@@ -26,12 +29,38 @@ Examples:
   isotherm bench                                          7 emulated engines, RANDOM against PREFIX_AWARE
   isotherm bench --workload no-sharing                    what prefix routing costs where nothing is shared
   isotherm bench --strategies random,round-robin,least-outstanding-requests,prefix-aware
+  isotherm bench --scenario aws-long --duration 300       what `isotherm simulate` predicts, measured over HTTP
   isotherm bench --instance http://10.0.0.1:8000 --instance http://10.0.0.2:8000 --users 8
 
 With --instance, a router of its own is started before these engines for each strategy, and each strategy asks about
 other documents, so that none finds the cache warm from the one before. Exit code 3: measured, but not to be trusted,
 and why.")]
 pub(crate) struct Arguments {
+    /// Fleet, workload and strategies of `isotherm simulate`: the name of a scenario, or a YAML file
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Scenario", conflicts_with_all = [
+        "workload", "requests", "warm_up", "users", "think", "document_tokens", "output_tokens", "seed", "requests_csv",
+        "profile",
+    ])]
+    scenario: Option<String>,
+
+    /// How often each strategy is run, in turn with the others; each time with another seed [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Scenario",
+          requires = "scenario")]
+    repeats: Option<u32>,
+
+    /// Until when requests are sent in each run, in seconds of the engines' time [default: the scenario's]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Scenario",
+          requires = "scenario")]
+    duration: Option<u32>,
+
+    /// So many times the scenario's load: more users, or more arrivals a second
+    #[arg(long, value_name = "FACTOR", help_heading = "Scenario", requires = "scenario")]
+    load: Option<f64>,
+
+    /// What an instance costs an hour, in any currency
+    #[arg(long, value_name = "PRICE", help_heading = "Scenario", requires = "scenario")]
+    price: Option<f64>,
+
     /// What the clients send
     #[arg(long, value_enum, default_value_t = WorkloadName::Documents, help_heading = "Workload")]
     workload: WorkloadName,
@@ -64,15 +93,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Workload")]
     seed: u64,
 
-    /// Strategies to compare, the first one the baseline
-    #[arg(
-        long,
-        value_name = "A,B,…",
-        value_delimiter = ',',
-        default_value = "random,prefix-aware",
-        help_heading = "Routing"
-    )]
-    strategies: Vec<StrategyName>,
+    /// Strategies to compare, the first one the baseline [default: random,prefix-aware, or the scenario's]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Routing")]
+    strategies: Vec<Rule>,
 
     /// How many characters of a prompt decide its home, 1 to 65536 [default: 4096]
     #[arg(long, value_name = "N", help_heading = "Routing")]
@@ -86,10 +109,10 @@ pub(crate) struct Arguments {
     #[arg(long = "instance", value_name = "URL", help_heading = "Engines", conflicts_with_all = ["engines", "profile", "speed"])]
     instances: Vec<String>,
 
-    /// How many emulated engines
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=1000),
+    /// How many emulated engines [default: 7, or the scenario's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000),
           help_heading = "Engines")]
-    engines: u16,
+    engines: Option<u16>,
 
     #[command(flatten)]
     engine: EngineFlags,
@@ -97,6 +120,10 @@ pub(crate) struct Arguments {
     /// Write the figures as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
+
+    /// Write tables and pictures as one HTML page
+    #[arg(long, value_name = "FILE", help_heading = "Output", requires = "scenario")]
+    html: Option<PathBuf>,
 
     /// Write one row for each request as CSV
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -112,28 +139,37 @@ enum WorkloadName {
     NoSharing,
 }
 
+/// What is compared when neither a flag nor a scenario says.
+const STRATEGIES: [&str; 2] = ["RANDOM", "PREFIX_AWARE"];
+/// How many engines are emulated when neither a flag nor a scenario says.
+const ENGINES: u16 = 7;
+
 pub(crate) fn run(arguments: Arguments) -> Outcome {
+    if let Some(name) = &arguments.scenario {
+        return scenario::run(&arguments, name);
+    }
+    let engines = arguments.engines.unwrap_or(ENGINES);
     let count = match arguments.instances.len() {
-        0 => arguments.engines.into(),
+        0 => engines.into(),
         given => given as u32,
     };
     let plan = Plan::new(arguments.plan(count)?, arguments.seed).map_err(|error| Failure::Usage(error.to_string()))?;
     let options = arguments.options(&plan)?;
-    let strategies: Vec<&str> = arguments.strategies.iter().map(|name| name.as_str()).collect();
-    let routing = Overrides {
-        prefix_length: arguments.prefix_length.clone(),
-        concurrency_threshold: arguments.concurrency_threshold.clone(),
-        port: Some("0".to_owned()),
-        admin_port: Some("0".to_owned()),
-        ..Overrides::default()
-    };
+    let given: Vec<String> = arguments.strategies.iter().map(Rule::to_string).collect();
+    arguments.strategies.iter().try_for_each(|rule| routed::served(rule, PrefixAware::default()).map(drop))?;
+    let mut strategies: Vec<&str> = given.iter().map(String::as_str).collect();
+    if strategies.is_empty() {
+        strategies.extend(STRATEGIES);
+    }
+    let routed = Routed::by_flags(arguments.prefix_length.clone(), arguments.concurrency_threshold.clone());
     let progress = Bar::new();
     let comparison = if arguments.instances.is_empty() {
-        let engine = EngineFlags { speed: Some(options.speed), ..arguments.engine.clone() };
-        let mut fleet = Emulated::new(engine, arguments.engines, routing)?;
+        let engine = arguments.engine_flags(options.speed);
+        let profiles = vec![engine.config()?.profile; engines.into()];
+        let mut fleet = Emulated::new(engine, profiles, routed)?;
         compare(&mut fleet, &strategies, &plan, &options, &progress).map_err(failure)?
     } else {
-        let mut fleet = Real::new(arguments.instances.clone(), routing, arguments.seed)?;
+        let mut fleet = Real::new(arguments.instances.clone(), routed, arguments.seed)?;
         compare(&mut fleet, &strategies, &plan, &options, &progress).map_err(failure)?
     };
     arguments.tell(&comparison)
@@ -196,10 +232,20 @@ impl Arguments {
         if let Some(path) = &self.requests_csv {
             write_csv(path, comparison)?;
         }
-        match comparison.report.invalid.as_slice() {
-            [] => Ok(()),
-            objections => Err(Failure::Invalid(format!("the run is not valid:\n  {}", objections.join("\n  ")))),
-        }
+        settle(&comparison.report.invalid)
+    }
+
+    /// What emulated engines pretend to be at this speed.
+    fn engine_flags(&self, speed: f64) -> EngineFlags {
+        EngineFlags { speed: Some(speed), ..self.engine.clone() }
+    }
+}
+
+/// Fails when there are reasons to distrust the figures.
+fn settle(objections: &[String]) -> Outcome {
+    match objections {
+        [] => Ok(()),
+        objections => Err(Failure::Invalid(format!("the run is not valid:\n  {}", objections.join("\n  ")))),
     }
 }
 

@@ -1,16 +1,17 @@
 //! `isotherm simulate`: what each strategy would do to a fleet and its traffic, in virtual time.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 use indicatif::{ProgressBar, ProgressStyle};
 use isotherm_core::{ConcurrencyThreshold, PrefixLength};
 use isotherm_report::study::{html, text};
 use isotherm_report::{Align, Table};
-use isotherm_sim::{Goal, InvalidScenario, Rule, Scenario, Sized, Watch, compare, shipped, size_for};
+use isotherm_sim::{Goal, Rule, Scenario, Sized, Watch, compare, shipped, size_for};
 
 use crate::exit::{Failure, Outcome};
 use crate::output;
+use crate::scenario_file;
 
 /// Predict what strategies would do to a fleet and its traffic, without touching either
 #[derive(Debug, Args)]
@@ -86,19 +87,19 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     let Some(name) = &arguments.scenario else { return list() };
-    let scenario = arguments.overridden(read(name)?)?;
+    let scenario = arguments.overridden(scenario_file::read(name)?)?;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.map_or_else(cores, usize::from);
     if let Some(goal) = &arguments.size_for {
         let bar = Bar::new(None);
-        let sized = size_for(&scenario, goal, jobs, &bar).map_err(failure)?;
+        let sized = size_for(&scenario, goal, jobs, &bar).map_err(scenario_file::failure)?;
         bar.finish();
         output::print(&sizes(goal, &scenario, &sized))?;
         return arguments.json.as_deref().map_or(Ok(()), |path| output::write_json(path, &sized));
     }
     let runs = u64::from(scenario.seeds) * scenario.strategies.len() as u64;
     let bar = Bar::new(Some(scenario.duration.as_secs() * runs));
-    let study = compare(&scenario, jobs, &bar).map_err(failure)?;
+    let study = compare(&scenario, jobs, &bar).map_err(scenario_file::failure)?;
     bar.finish();
     output::print(&text(&study))?;
     if let Some(path) = &arguments.json {
@@ -108,25 +109,6 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
         std::fs::write(path, html::page(&study)).map_err(|error| Failure::running(path.display(), error))?;
     }
     Ok(())
-}
-
-fn failure(error: InvalidScenario) -> Failure {
-    Failure::Usage(error.to_string())
-}
-
-/// A scenario that comes with the program, or a file.
-fn read(name: &str) -> Result<Scenario, Failure> {
-    if let Some(shipped) = shipped().find(|shipped| shipped.name == name) {
-        return shipped.scenario().map_err(failure);
-    }
-    let path = Path::new(name);
-    if path.extension().is_none() && !path.exists() {
-        let names: Vec<&str> = shipped().map(|shipped| shipped.name).collect();
-        let text = format!("--scenario {name}: neither a file nor one of {}", names.join(", "));
-        return Err(Failure::Usage(text));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-    Scenario::parse(name, &text).map_err(failure)
 }
 
 impl Arguments {
@@ -158,7 +140,7 @@ impl Arguments {
             scenario.prefix_aware.concurrency_threshold = threshold;
         }
         scenario.price_per_instance_hour = self.price.or(scenario.price_per_instance_hour);
-        scenario.check().map_err(failure)?;
+        scenario.check().map_err(scenario_file::failure)?;
         Ok(scenario)
     }
 }
@@ -167,7 +149,7 @@ fn list() -> Outcome {
     let mut table = Table::new([Align::Left, Align::Left]);
     table.row(["SCENARIO", ""]);
     for shipped in shipped() {
-        table.row([shipped.name.to_owned(), shipped.scenario().map_err(failure)?.title]);
+        table.row([shipped.name.to_owned(), shipped.scenario().map_err(scenario_file::failure)?.title]);
     }
     let rules: Vec<String> = Rule::all().map(|rule| rule.to_string()).collect();
     output::print(&format!("{table}\nStrategies: {}\n", rules.join(", ")))

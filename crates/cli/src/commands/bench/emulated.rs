@@ -1,24 +1,26 @@
 //! Emulated engines for each strategy: fresh ones, so that every strategy begins with cold caches.
 
-use isotherm_bench::{Arm, Fleet, Lag, Target};
-use isotherm_config::Overrides;
+use isotherm_bench::{Arm, Fleet, Lag, Target, Work};
+use isotherm_engine_model::Profile;
 use tokio::runtime::Runtime;
 
+use super::routed::Routed;
 use crate::exit::Failure;
 use crate::fleet_of_engines::{EngineFlags, EngineFleet};
 use crate::router::{Router, control_runtime};
 
 pub(super) struct Emulated {
     engine: EngineFlags,
-    count: u16,
-    routing: Overrides,
+    /// What each of them is.
+    profiles: Vec<Profile>,
+    routed: Routed,
     runtime: Runtime,
     running: Option<(EngineFleet, Router)>,
 }
 
 impl Emulated {
-    pub(super) fn new(engine: EngineFlags, count: u16, routing: Overrides) -> Result<Emulated, Failure> {
-        Ok(Emulated { engine, count, routing, runtime: control_runtime()?, running: None })
+    pub(super) fn new(engine: EngineFlags, profiles: Vec<Profile>, routed: Routed) -> Result<Emulated, Failure> {
+        Ok(Emulated { engine, profiles, routed, runtime: control_runtime()?, running: None })
     }
 }
 
@@ -26,13 +28,21 @@ impl Fleet for Emulated {
     type Error = Failure;
 
     fn start(&mut self, strategy: &str) -> Result<Arm, Failure> {
-        let engines = EngineFleet::start(&self.engine, self.count)?;
-        let overrides = Overrides { strategy: Some(strategy.to_owned()), ..self.routing.clone() };
-        let router = self.runtime.block_on(Router::start(engines.setup(overrides)?))?;
+        let configs = self.profiles.iter().map(|profile| self.engine.config_of(profile.clone()));
+        let engines = EngineFleet::of(configs.collect())?;
+        let mut setup = engines.setup(self.routed.overrides())?;
+        self.routed.apply(strategy, &mut setup.config)?;
+        let router = self.runtime.block_on(Router::start(setup))?;
         let url = format!("http://{}", router.address());
         let target = Target::new(&url, &self.engine.model).map_err(|error| Failure::Running(error.to_string()))?;
+        let instances = engines.instances().map(|(id, _)| id).collect();
+        let accelerators = Some(engines.accelerators());
         self.running = Some((engines, router));
-        Ok(Arm { target, instances: Some(self.count.into()), text_seed: 0 })
+        Ok(Arm { target, instances, accelerators, text_seed: 0 })
+    }
+
+    fn work(&self) -> Option<Work> {
+        self.running.as_ref().map(|(engines, _)| engines.work())
     }
 
     fn stop(&mut self) -> Result<Option<Lag>, Failure> {
