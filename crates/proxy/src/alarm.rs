@@ -18,22 +18,25 @@ impl Alarm {
     /// Ready when `due` has come; otherwise the task is woken by then. Every call may name another time.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, due: Time, clock: Clock) -> Poll<()> {
         loop {
+            if let Some((sleep, set_for)) = &mut self.timer
+                && *set_for <= due
+                && sleep.as_mut().poll(context).is_pending()
+            {
+                // No look at the clock while the timer has not rung.
+                return Poll::Pending;
+            }
             let now = clock.now();
             let left = due.since(now);
             if left.is_zero() {
                 return Poll::Ready(());
             }
-            let (sleep, set_for) = self.timer.get_or_insert_with(|| (Box::pin(tokio::time::sleep(left)), now + left));
-            if due < *set_for {
-                sleep.as_mut().reset(Instant::now() + left);
-                *set_for = due;
+            match &mut self.timer {
+                Some((sleep, set_for)) => {
+                    sleep.as_mut().reset(Instant::now() + left);
+                    *set_for = due;
+                }
+                None => self.timer = Some((Box::pin(tokio::time::sleep(left)), due)),
             }
-            if sleep.as_mut().poll(context).is_pending() {
-                return Poll::Pending;
-            }
-            // It rang for a time that has been put off since.
-            sleep.as_mut().reset(Instant::now() + left);
-            *set_for = due;
         }
     }
 }

@@ -6,6 +6,7 @@ mod state;
 mod stream;
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -23,7 +24,6 @@ pub(crate) use self::state::InFlight;
 use self::state::State;
 use self::stream::ClientStream;
 use crate::pipeline;
-use crate::rescue::MOST_HEADERS;
 use crate::worker::Worker;
 
 /// Room for the head of a request, well above the limit that is told in words, and for what is read of bodies at once.
@@ -59,15 +59,12 @@ pub(crate) async fn serve(mut stream: TcpStream, client: SocketAddr, worker: Rc<
     });
     match protocol {
         Protocol::Http1 => {
-            let connection = http1::Builder::new()
-                .max_buf_size(BUFFER)
-                .max_headers(2 * MOST_HEADERS)
-                .header_read_timeout(None)
-                .serve_connection(io, service);
+            let connection =
+                http1::Builder::new().max_buf_size(BUFFER).header_read_timeout(None).serve_connection(io, service);
             drive(Box::pin(connection), &stream, &state, &worker).await;
         }
         Protocol::Http2 => {
-            let connection = http2::Builder::new(Local)
+            let connection = http2::Builder::new(Local(Rc::clone(&worker)))
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(MOST_STREAMS)
                 .initial_stream_window_size(STREAM_WINDOW)
@@ -83,12 +80,21 @@ pub(crate) async fn serve(mut stream: TcpStream, client: SocketAddr, worker: Rc<
     stream::close(stream, &state).await;
 }
 
-/// Runs the streams of an HTTP/2 connection on the connection's own thread.
-#[derive(Debug, Clone, Copy)]
-struct Local;
+/// Runs the streams of an HTTP/2 connection on the connection's own thread, and wakes them when the router stops.
+#[derive(Debug, Clone)]
+struct Local(Rc<Worker>);
 
 impl<F: Future<Output = ()> + 'static> Executor<F> for Local {
     fn execute(&self, stream: F) {
-        tokio::task::spawn_local(stream);
+        let worker = Rc::clone(&self.0);
+        tokio::task::spawn_local(async move {
+            let mut stream = pin!(stream);
+            let mut stop = worker.stop.watch();
+            std::future::poll_fn(|context| {
+                stop.poll(context, &worker.stop);
+                stream.as_mut().poll(context)
+            })
+            .await;
+        });
     }
 }

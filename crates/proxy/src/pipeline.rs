@@ -79,10 +79,14 @@ enum Body {
 
 async fn answer(head: Parts, body: Incoming, mut record: Record) -> (Response<Body>, bool) {
     let worker = Rc::clone(&record.worker);
-    let outcome = tokio::select! {
-        biased;
-        outcome = run(head, body, &mut record) => outcome,
-        () = worker.stop.reached(Phase::Truncating) => Err(Failure::Stopping),
+    let outcome = {
+        let mut way = pin!(run(head, body, &mut record));
+        // Whoever polls this is woken when the phase changes.
+        std::future::poll_fn(|context| match way.as_mut().poll(context) {
+            Poll::Pending if worker.stop.phase() >= Phase::Truncating => Poll::Ready(Err(Failure::Stopping)),
+            polled => polled,
+        })
+        .await
     };
     let body_was_read = record.body_was_read;
     let response = match outcome {

@@ -1,5 +1,6 @@
 //! What is noted of a response while it passes: the first token, the usage, the response's id. It never changes a byte.
 
+use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use isotherm_wire::usage::Usage;
 use isotherm_wire::{response, sse};
@@ -9,8 +10,10 @@ use isotherm_wire::{response, sse};
 pub(crate) enum Watch {
     /// Server-sent events.
     Events(Box<sse::Scanner>),
-    /// One JSON text.
-    Json(Box<response::Scanner>),
+    /// One JSON text of which no piece has come, or one: most come in one, which is read at the end where it is.
+    Json(Bytes),
+    /// One JSON text that comes in several pieces.
+    JsonInPieces(Box<response::Scanner>),
     /// Compressed, or of a type that says nothing.
     Opaque,
 }
@@ -27,17 +30,24 @@ impl Watch {
         if media_type.eq_ignore_ascii_case(b"text/event-stream") {
             Watch::Events(Box::default())
         } else if media_type.eq_ignore_ascii_case(b"application/json") {
-            Watch::Json(Box::default())
+            Watch::Json(Bytes::new())
         } else {
             Watch::Opaque
         }
     }
 
     /// Looks at the next piece.
-    pub(crate) fn scan(&mut self, piece: &[u8]) {
+    pub(crate) fn scan(&mut self, piece: &Bytes) {
         match self {
             Watch::Events(scanner) => scanner.scan(piece),
-            Watch::Json(scanner) => scanner.scan(piece),
+            Watch::Json(first) if first.is_empty() => *first = piece.clone(),
+            Watch::Json(first) => {
+                let mut scanner = Box::new(response::Scanner::new());
+                scanner.scan(first);
+                scanner.scan(piece);
+                *self = Watch::JsonInPieces(scanner);
+            }
+            Watch::JsonInPieces(scanner) => scanner.scan(piece),
             Watch::Opaque => {}
         }
     }
@@ -58,16 +68,22 @@ impl Watch {
     pub(crate) fn usage(&self) -> Option<Usage> {
         match self {
             Watch::Events(scanner) => scanner.usage(),
-            Watch::Json(scanner) => scanner.usage(),
+            Watch::Json(whole) => Usage::from_json(whole),
+            Watch::JsonInPieces(scanner) => scanner.usage(),
             Watch::Opaque => None,
         }
     }
 
     /// The id under which the response may be stored, once it has passed.
-    pub(crate) fn response_id(&self) -> Option<&str> {
+    pub(crate) fn response_id(&self) -> Option<String> {
         match self {
-            Watch::Events(scanner) => scanner.response_id(),
-            Watch::Json(scanner) => scanner.id(),
+            Watch::Events(scanner) => scanner.response_id().map(str::to_owned),
+            Watch::Json(first) => {
+                let mut scanner = response::Scanner::new();
+                scanner.scan(first);
+                scanner.id().map(str::to_owned)
+            }
+            Watch::JsonInPieces(scanner) => scanner.id().map(str::to_owned),
             Watch::Opaque => None,
         }
     }
@@ -93,5 +109,20 @@ mod tests {
         assert!(matches!(watch("text/event-stream", Some("gzip")), Watch::Opaque));
         assert!(matches!(watch("audio/mpeg", None), Watch::Opaque));
         assert!(matches!(Watch::of(&HeaderMap::new()), Watch::Opaque));
+    }
+
+    #[test]
+    fn a_json_text_tells_its_usage_however_it_is_cut() {
+        let text = br#"{"id":"resp_1","usage":{"prompt_tokens":9,"completion_tokens":2}}"#;
+        for size in [1, 7, text.len()] {
+            let mut watch = watch("application/json", None);
+            for piece in text.chunks(size) {
+                watch.scan(&Bytes::copy_from_slice(piece));
+            }
+            watch.end();
+            assert_eq!(watch.response_id().as_deref(), Some("resp_1"), "pieces of {size}");
+            let usage = watch.usage().unwrap();
+            assert_eq!((usage.prompt_tokens, usage.completion_tokens), (Some(9), Some(2)), "pieces of {size}");
+        }
     }
 }

@@ -39,6 +39,7 @@ pub(super) async fn drive<C: Conversation>(
 ) {
     let mut stop = worker.stop.watch();
     let (mut ending, mut limit, mut look) = (false, Alarm::default(), Alarm::default());
+    let mut next_look = worker.now();
     std::future::poll_fn(|context| {
         if conversation.as_mut().poll_conversation(context).is_ready() {
             return Poll::Ready(());
@@ -54,7 +55,16 @@ pub(super) async fn drive<C: Conversation>(
         if state.is_unobserved() && poll_gone(stream, &mut look, context, worker).is_ready() {
             return Poll::Ready(());
         }
-        limit.poll(context, state.due(), worker.clock())
+        loop {
+            let due = state.due();
+            if limit.poll(context, due.unwrap_or(next_look), worker.clock()).is_pending() {
+                return Poll::Pending;
+            }
+            if due.is_some() {
+                return Poll::Ready(());
+            }
+            next_look = worker.now() + state.look_every();
+        }
     })
     .await;
 }

@@ -102,16 +102,21 @@ impl State {
         }
     }
 
-    /// When the connection has waited for its client for too long, as things stand; while it waits for nobody, when to
-    /// look again, since streams of HTTP/2 go on without waking their connection.
-    pub(super) fn due(&self) -> Time {
+    /// When the connection has waited for its client for too long, as things stand; `None` while it waits for nobody.
+    pub(super) fn due(&self) -> Option<Time> {
         if self.is_quiet() {
             let head = self.head_since.get().map(|since| since + self.head_limit);
-            return head.unwrap_or(self.quiet_since.get() + KEPT_IDLE);
+            return Some(head.unwrap_or(self.quiet_since.get() + KEPT_IDLE));
         }
         let waits = self.waits.borrow();
         let since = waits.iter().filter_map(|wait| if let Wait::Client(since) = wait { Some(*since) } else { None });
-        since.min().unwrap_or_else(|| self.clock.now()) + self.taking_limit
+        since.min().map(|since| since + self.taking_limit)
+    }
+
+    /// How often to look whether a request waits for its client: streams of HTTP/2 go on without waking their
+    /// connection.
+    pub(super) fn look_every(&self) -> Duration {
+        self.taking_limit
     }
 
     /// Whether no request is under way.

@@ -20,7 +20,7 @@ use super::forward::{Forwarded, Held};
 use crate::alarm::Alarm;
 use crate::headers::{self, HOME, INSTANCE, KEY, REASON, REQUEST_ID};
 use crate::route::Route;
-use crate::stop::{self, Phase};
+use crate::stop::Phase;
 use crate::upstream::ResponseBody;
 use crate::watch::Watch;
 
@@ -39,7 +39,6 @@ pub(crate) struct Relay {
     first_token_noted: bool,
     last_piece: Time,
     alarm: Alarm,
-    stop: stop::Watch,
     /// Given back at the last byte, before the client has it.
     slot: Option<SlotGuard>,
     record: Record,
@@ -70,7 +69,6 @@ pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay
         first_token_noted: false,
         last_piece: record.worker.now(),
         alarm: Alarm::default(),
-        stop: record.worker.stop.watch(),
         slot: Some(slot),
         record,
     };
@@ -150,8 +148,10 @@ impl Relay {
         self.last_piece = now;
         if let Some((_, instance)) = &self.record.placed {
             instance.note_byte(now);
-            if let (true, Some(id)) = (self.is_stored, self.watch.response_id()) {
-                self.record.worker.fleet.stored_responses().remember(id, instance.location());
+            if self.is_stored
+                && let Some(id) = self.watch.response_id()
+            {
+                self.record.worker.fleet.stored_responses().remember(&id, instance.location());
                 self.is_stored = false;
             }
         }
@@ -198,7 +198,8 @@ impl Relay {
 
     fn poll_limits(&mut self, context: &mut Context<'_>) -> Poll<Break> {
         let worker = Rc::clone(&self.record.worker);
-        if self.stop.poll(context, &worker.stop) >= Phase::Truncating {
+        // Whoever polls this is woken when the phase changes.
+        if worker.stop.phase() >= Phase::Truncating {
             return Poll::Ready(Break::Stopping);
         }
         let idle = self.last_piece + self.record.rules.timeouts.idle;
@@ -277,12 +278,14 @@ impl Body for Relay {
         self.pieces.is_empty() && self.body.is_none()
     }
 
+    /// Exact where the instance has told the length, so that it stands in the head again; a stream that came without
+    /// one leaves without one, even if all of it is there already.
     fn size_hint(&self) -> SizeHint {
         let held: u64 = self.pieces.iter().map(|piece| piece.len() as u64).sum();
         let rest = self.body.as_ref().map_or(Some(0), ResponseBody::remaining);
         match rest {
-            Some(rest) => SizeHint::with_exact(held + rest),
-            None => SizeHint::default(),
+            Some(rest) if self.has_length => SizeHint::with_exact(held + rest),
+            _ => SizeHint::default(),
         }
     }
 }

@@ -1,8 +1,12 @@
 //! The head of an instance's response: status, headers, and how the body behind it is framed.
 
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
+use httparse::{ParserConfig, Status};
 
 use super::framing::Framing;
 
@@ -46,11 +50,12 @@ impl ResponseHead {
 }
 
 fn take_any(read: &mut BytesMut, method: &Method) -> Result<Option<ResponseHead>, BadResponse> {
-    let mut lines = [httparse::EMPTY_HEADER; MOST_HEADERS];
-    let mut parsed = httparse::Response::new(&mut lines);
-    let length = match parsed.parse(read) {
-        Ok(httparse::Status::Complete(length)) if length <= LONGEST_HEAD => length,
-        Ok(httparse::Status::Partial) if read.len() <= LONGEST_HEAD => return Ok(None),
+    let mut lines = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut parsed = httparse::Response::new(&mut []);
+    let outcome = ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, read, &mut lines);
+    let length = match outcome {
+        Ok(Status::Complete(length)) if length <= LONGEST_HEAD => length,
+        Ok(Status::Partial) if read.len() <= LONGEST_HEAD => return Ok(None),
         Ok(_) => return Err(BadResponse("its head is too long")),
         Err(httparse::Error::TooManyHeaders) => return Err(BadResponse("it has too many headers")),
         Err(_) => return Err(BadResponse("its head is malformed")),
@@ -60,27 +65,26 @@ fn take_any(read: &mut BytesMut, method: &Method) -> Result<Option<ResponseHead>
     let http_11 = parsed.version == Some(1);
     // Where each header stands, since the parsed ones borrow what is about to be taken.
     let start = read.as_ptr().addr();
-    let places: [_; MOST_HEADERS] = std::array::from_fn(|index| {
-        parsed.headers.get(index).map(|line| {
-            let (name, value) = (line.name.as_ptr().addr() - start, line.value.as_ptr().addr() - start);
-            (name..name + line.name.len(), value..value + line.value.len())
-        })
-    });
-    let count = parsed.headers.len();
-    let bytes = read.split_to(length).freeze();
-    let headers = headers(&bytes, places.into_iter().take(count).flatten())?;
+    let place = |line: &httparse::Header<'_>| {
+        let (name, value) = (line.name.as_ptr().addr() - start, line.value.as_ptr().addr() - start);
+        (name..name + line.name.len(), value..value + line.value.len())
+    };
+    let places: Vec<Place> = parsed.headers.iter().map(place).collect();
+    let headers = headers(&read.split_to(length).freeze(), &places)?;
     let framing = framing(&headers, status, method, http_11)?;
     let keeps_alive = keeps_alive(&headers, http_11) && !framing.ends_with_connection();
     Ok(Some(ResponseHead { status, headers, framing, keeps_alive }))
 }
 
-type Places = (std::ops::Range<usize>, std::ops::Range<usize>);
+/// Where the name and the value of a header stand.
+type Place = (Range<usize>, Range<usize>);
 
-fn headers(bytes: &Bytes, places: impl Iterator<Item = Places>) -> Result<HeaderMap, BadResponse> {
-    let mut headers = HeaderMap::with_capacity(places.size_hint().1.unwrap_or(0).min(32));
+fn headers(bytes: &Bytes, places: &[Place]) -> Result<HeaderMap, BadResponse> {
+    let mut headers = HeaderMap::with_capacity(places.len());
     for (name, value) in places {
-        let name = HeaderName::from_bytes(&bytes[name]).map_err(|_| BadResponse("a header's name is malformed"))?;
-        let value = HeaderValue::from_maybe_shared(bytes.slice(value))
+        let name =
+            HeaderName::from_bytes(&bytes[name.clone()]).map_err(|_| BadResponse("a header's name is malformed"))?;
+        let value = HeaderValue::from_maybe_shared(bytes.slice(value.clone()))
             .map_err(|_| BadResponse("a header's value is malformed"))?;
         headers.append(name, value);
     }

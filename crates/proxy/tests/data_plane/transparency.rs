@@ -27,6 +27,7 @@ async fn a_stream_passes_unchanged_whatever_the_chunks() {
             assert!(answer.complete);
             assert_eq!(answer.text(), STREAM, "in chunks of {size}");
             assert_eq!(answer.header("content-type"), Some("text/event-stream; charset=utf-8"));
+            assert_eq!(answer.header("content-length"), None, "a stream tells no length, even when it is all there");
         }
     }
 }

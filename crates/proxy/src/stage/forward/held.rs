@@ -96,6 +96,6 @@ impl Held {
 fn is_before_first_event(watch: &Watch) -> bool {
     match watch {
         Watch::Events(scanner) => matches!(scanner.first_event(), FirstEvent::Awaited | FirstEvent::Begun),
-        Watch::Json(_) | Watch::Opaque => false,
+        Watch::Json(_) | Watch::JsonInPieces(_) | Watch::Opaque => false,
     }
 }
