@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 pub use self::blocks::{BlockHasher, PromptDigest};
 pub(crate) use self::capacity::Capacity;
-pub(crate) use self::pace::Pace;
+pub(crate) use self::pace::{OwnPace, Pace};
 use self::score::{Load, marginal_latency};
 use crate::index::{BlockHash, Match, PrefixIndex, SeatId};
 use crate::{Report, Time};
@@ -44,7 +44,7 @@ pub struct Prompt {
 #[derive(Debug)]
 pub(crate) struct Adaptive {
     pub(crate) index: PrefixIndex,
-    /// The pace of all instances together, from which a new one starts.
+    /// The pace of all instances together.
     pub(crate) pace: Pace,
     tokens_per_byte: f64,
     output_tokens: f64,
@@ -57,7 +57,7 @@ pub(crate) struct Adaptive {
 #[derive(Debug)]
 pub(crate) struct Beliefs {
     pub(crate) seat: SeatId,
-    pub(crate) pace: Pace,
+    pub(crate) pace: OwnPace,
     capacity: Capacity,
     /// Uncached tokens of requests that were sent there and have no first token yet.
     pub(crate) uncached: f64,
@@ -97,7 +97,7 @@ impl Adaptive {
 
     /// Makes room for an instance.
     pub(crate) fn join(&mut self) -> Beliefs {
-        let (seat, pace) = (self.index.sit(), self.pace.begin());
+        let (seat, pace) = (self.index.sit(), OwnPace::default());
         Beliefs { seat, pace, capacity: Capacity::default(), uncached: 0.0, process: 0 }
     }
 
@@ -121,7 +121,7 @@ impl Adaptive {
     /// The latency in milliseconds that a prompt adds on an instance that holds so much of it.
     pub(crate) fn score(&self, prompt: &Prompt, instance: &Beliefs, held: Match, in_flight: f64) -> f64 {
         marginal_latency(&Load {
-            pace: instance.pace.milliseconds_per_token(),
+            pace: instance.pace.milliseconds_per_token(&self.pace),
             queued: instance.uncached,
             in_flight,
             uncached: self.uncached(prompt, held),
@@ -160,8 +160,8 @@ impl Adaptive {
             return;
         }
         let milliseconds = now.since(work.sent).as_secs_f64() * 1e3;
-        instance.pace.observe(work.load, milliseconds);
         self.pace.observe(work.load, milliseconds);
+        instance.pace.observe(work.load, milliseconds, &self.pace);
     }
 
     /// The answer has come, all of it at once: the prompt is in the instance's cache, but how long it took tells nothing

@@ -7,43 +7,45 @@ pub(crate) const PRIOR: f64 = 0.042;
 const FURTHEST: f64 = 200.0;
 /// What one observation leaves of the weight of those before it.
 const KEPT: f64 = 0.98;
-/// The prior counts as so many observations whose loads differ by so many tokens.
-const PRIOR_COUNTS: f64 = 0.2;
-const PRIOR_SPREAD: f64 = 1_000.0;
+/// What is known already counts as so many observations whose loads differ by so many tokens: little for the pace of all
+/// instances, which begins with a guess, and much for that of one, which begins with the pace of all.
+const GUESS_COUNTS: f64 = 0.2;
+const OTHERS_COUNT: f64 = 20.0;
+const SPREAD: f64 = 1_000.0;
+/// What one observation of another instance leaves of the weight of an instance's own.
+const FADES_WITH_OTHERS: f64 = 0.998;
+/// An instance's pace counts as that of all while it is within this factor: what is within is mostly noise, and noise
+/// would keep the unlucky ones idle.
+const SAME: f64 = 1.3;
 
 /// A straight line through (uncached tokens, milliseconds to the first token), old points fading; its slope is the pace.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Pace {
-    prior: f64,
     weight: f64,
     mean_load: f64,
     mean_time: f64,
     /// Sums of squares about the means.
     load_load: f64,
     load_time: f64,
+    observations: u64,
 }
 
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace { prior: PRIOR, weight: 0.0, mean_load: 0.0, mean_time: 0.0, load_load: 0.0, load_time: 0.0 }
-    }
+/// The pace of one instance.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OwnPace {
+    own: Pace,
+    /// How many observations of all instances there were at the last one of this instance.
+    seen_at: u64,
 }
 
 impl Pace {
-    /// The pace of a newcomer among these: theirs, until it has shown its own.
-    pub(crate) fn begin(&self) -> Pace {
-        Pace { prior: self.milliseconds_per_token(), ..Pace::default() }
-    }
-
     /// Takes in that a request's first token took so long when so many tokens had to be computed before it.
     pub(crate) fn observe(&mut self, load: f64, milliseconds: f64) {
         if !(load.is_finite() && milliseconds.is_finite()) {
             return;
         }
         // West's update of weighted means and sums of squares (1979), after the old ones have faded.
-        self.weight *= KEPT;
-        self.load_load *= KEPT;
-        self.load_time *= KEPT;
+        self.fade(KEPT);
         let weight = self.weight + 1.0;
         let (load_off, time_off) = (load - self.mean_load, milliseconds - self.mean_time);
         self.mean_load += load_off / weight;
@@ -51,13 +53,49 @@ impl Pace {
         self.load_load += load_off * (load - self.mean_load);
         self.load_time += load_off * (milliseconds - self.mean_time);
         self.weight = weight;
+        self.observations += 1;
+    }
+
+    fn fade(&mut self, kept: f64) {
+        self.weight *= kept;
+        self.load_load *= kept;
+        self.load_time *= kept;
     }
 
     /// Milliseconds that one more uncached token takes.
     pub(crate) fn milliseconds_per_token(&self) -> f64 {
-        let prior = PRIOR_COUNTS * PRIOR_SPREAD * PRIOR_SPREAD;
-        let slope = (self.load_time + prior * self.prior) / (self.load_load + prior);
+        self.slope(PRIOR, GUESS_COUNTS, 1.0)
+    }
+
+    /// The slope, between what is known already and what the points say, these faded once more.
+    fn slope(&self, known: f64, counts: f64, kept: f64) -> f64 {
+        let known_squares = counts * SPREAD * SPREAD;
+        let slope = (kept * self.load_time + known_squares * known) / (kept * self.load_load + known_squares);
         slope.clamp(PRIOR / FURTHEST, PRIOR * FURTHEST)
+    }
+}
+
+impl OwnPace {
+    /// Takes in an observation of this instance; `all` has taken it in already.
+    pub(crate) fn observe(&mut self, load: f64, milliseconds: f64, all: &Pace) {
+        self.own.fade(self.kept(all));
+        self.own.observe(load, milliseconds);
+        self.seen_at = all.observations;
+    }
+
+    /// Milliseconds that one more uncached token takes here.
+    ///
+    /// An instance that gets nothing is slowly forgotten and believed to be as the others are, so that it is tried again.
+    pub(crate) fn milliseconds_per_token(&self, all: &Pace) -> f64 {
+        let common = all.milliseconds_per_token();
+        let own = self.own.slope(common, OTHERS_COUNT, self.kept(all));
+        if (common / SAME..common * SAME).contains(&own) { common } else { own }
+    }
+
+    /// What is left of the weight of this instance's observations while others were made.
+    fn kept(&self, all: &Pace) -> f64 {
+        let others = all.observations.saturating_sub(self.seen_at).saturating_sub(1);
+        FADES_WITH_OTHERS.powf(others as f64)
     }
 }
 
@@ -107,13 +145,48 @@ mod tests {
         assert!(pace.milliseconds_per_token() > 7.0 * PRIOR);
     }
 
+    fn feed(all: &mut Pace, one: &mut OwnPace, pace: f64, count: u32) {
+        for i in 0..count {
+            let load = f64::from(i * 7_919 % 8_000);
+            all.observe(load, 30.0 + pace * load);
+            one.observe(load, 30.0 + pace * load, all);
+        }
+    }
+
     #[test]
-    fn a_newcomer_starts_at_the_pace_of_the_others() {
-        let mut all = Pace::default();
+    fn a_newcomer_has_the_pace_of_the_others_until_it_has_shown_its_own() {
+        let (mut all, mut old, mut new) = (Pace::default(), OwnPace::default(), OwnPace::default());
+        feed(&mut all, &mut old, 0.1, 100);
+        assert_eq!(new.milliseconds_per_token(&all), all.milliseconds_per_token());
+        for i in 0..60 {
+            let load = f64::from(i * 7_919 % 8_000);
+            new.observe(load, 30.0 + 3.0 * load, &all);
+        }
+        let pace = new.milliseconds_per_token(&all);
+        assert!((2.0..=3.5).contains(&pace), "{pace}");
+    }
+
+    #[test]
+    fn noise_between_equal_instances_makes_no_difference() {
+        let (mut all, mut one) = (Pace::default(), OwnPace::default());
+        feed(&mut all, &mut one, PRIOR, 100);
         for i in 0..100 {
             let load = f64::from(i * 7_919 % 8_000);
-            all.observe(load, 30.0 + load);
+            one.observe(load, 30.0 + 1.2 * PRIOR * load, &all);
         }
-        assert!((all.begin().milliseconds_per_token() - all.milliseconds_per_token()).abs() < 1e-9);
+        assert_eq!(one.milliseconds_per_token(&all), all.milliseconds_per_token());
+    }
+
+    #[test]
+    fn a_slow_instance_that_gets_nothing_is_tried_again_after_a_while() {
+        let (mut all, mut slow, mut other) = (Pace::default(), OwnPace::default(), OwnPace::default());
+        feed(&mut all, &mut other, PRIOR, 100);
+        for i in 0..60 {
+            let load = f64::from(i * 7_919 % 8_000);
+            slow.observe(load, 30.0 + 10.0 * PRIOR * load, &all);
+        }
+        assert!(slow.milliseconds_per_token(&all) > 5.0 * PRIOR);
+        feed(&mut all, &mut other, PRIOR, 5_000);
+        assert_eq!(slow.milliseconds_per_token(&all), all.milliseconds_per_token());
     }
 }
