@@ -14,6 +14,8 @@ mod server;
 mod simulation;
 mod size;
 mod strategy;
+#[cfg(test)]
+mod tests;
 mod traffic;
 
 pub use compare::compare;

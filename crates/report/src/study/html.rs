@@ -129,9 +129,15 @@ fn pictures(study: &Study) -> String {
     html.push_str(&distribution(&details));
     let hit_rate = |moment: &Moment| moment.hit_rate;
     html.push_str(&course(study, &details, ("hits", "Hit rate over time", "Hit rate"), hit_rate, percent));
-    let ttft = |moment: &Moment| moment.ttft_p50_ms;
+    let ttft = |moment: &Moment| moment.ttft_p90_ms;
     let milliseconds = |value: f64| format!("{value:.0} ms");
-    html.push_str(&course(study, &details, ("ttft", "TTFT over time", "TTFT P50 (ms)"), ttft, milliseconds));
+    html.push_str(&course(
+        study,
+        &details,
+        ("ttft", "TTFT over time: 90 % of the requests are faster", "TTFT P90 (ms)"),
+        ttft,
+        milliseconds,
+    ));
     html.push_str(&shares(&details));
     html
 }

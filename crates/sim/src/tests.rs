@@ -1,8 +1,8 @@
 //! What a simulated fleet does, seen from outside.
 
+use crate::{InvalidScenario, Rule, Scenario, compare, shipped, simulate, size_for};
 use isotherm_report::study::text;
 use isotherm_report::{Observation, Run, Study};
-use isotherm_sim::{InvalidScenario, Rule, Scenario, compare, shipped, simulate, size_for};
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse("test", text).unwrap_or_else(|error| panic!("{error}"))
