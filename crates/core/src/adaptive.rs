@@ -123,6 +123,7 @@ impl Adaptive {
         marginal_latency(&Load {
             pace: instance.pace.milliseconds_per_token(&self.pace),
             queued: instance.uncached,
+            shared: self.tokens(u64::from(held.blocks.saturating_sub(held.confirmed)) * u64::from(BLOCK_BYTES)),
             in_flight,
             uncached: self.uncached(prompt, held),
             prompt: self.tokens(prompt.bytes),

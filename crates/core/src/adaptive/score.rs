@@ -7,6 +7,9 @@ const FIRST_TOKEN: f64 = 3.0;
 /// Milliseconds that a stream adds to a decode step of the prior's engine: by itself, and for each token of context.
 const STEP_PER_STREAM: f64 = 0.02;
 const STEP_PER_CONTEXT_TOKEN: f64 = 1.3e-5;
+/// What a prefill costs beside its own wait: time that the instance has for nothing else. It keeps a burst of equal cold
+/// prompts from being computed everywhere at once.
+const OCCUPIED: f64 = 2.0;
 /// How much prefills that are queued where streams run weigh for those streams.
 const QUEUED_STALL: f64 = 0.3;
 
@@ -17,6 +20,8 @@ pub(crate) struct Load {
     pub(crate) pace: f64,
     /// Uncached tokens that were sent there and have no first token yet.
     pub(crate) queued: f64,
+    /// Those of them that are a beginning of this very request, and so no work beside it.
+    pub(crate) shared: f64,
     /// Requests in flight there.
     pub(crate) in_flight: f64,
     /// Tokens of the request that it would have to compute.
@@ -35,10 +40,11 @@ pub(crate) struct Load {
 /// prompts, chats and hot prefixes; the terms for queued and own prefill are those of Mooncake's and Dynamo's rules, the
 /// product of own prefill and streams that of LMetric's (arXiv 2603.15202).
 pub(crate) fn marginal_latency(load: &Load) -> f64 {
-    let Load { pace, queued, in_flight, uncached, prompt, output } = *load;
+    let Load { pace, queued, shared, in_flight, uncached, prompt, output } = *load;
     let per_stream = pace / PRIOR * (STEP_PER_STREAM + STEP_PER_CONTEXT_TOKEN * prompt);
     let own = FIRST_TOKEN * pace * (queued + uncached);
-    let stall = pace * uncached * (1.0 + in_flight) + QUEUED_STALL * pace * queued * in_flight;
+    let others = (queued - shared).max(0.0);
+    let stall = pace * uncached * (OCCUPIED + in_flight) + QUEUED_STALL * pace * others * in_flight;
     let decode = 2.0 * per_stream * output * in_flight;
     own + stall + decode
 }
@@ -48,7 +54,15 @@ mod tests {
     use super::*;
 
     fn load(queued: f64, in_flight: f64, uncached: f64) -> f64 {
-        marginal_latency(&Load { pace: PRIOR, queued, in_flight, uncached, prompt: 8_000.0, output: 150.0 })
+        marginal_latency(&Load {
+            pace: PRIOR,
+            queued,
+            shared: 0.0,
+            in_flight,
+            uncached,
+            prompt: 8_000.0,
+            output: 150.0,
+        })
     }
 
     #[test]
@@ -68,7 +82,7 @@ mod tests {
     #[test]
     fn the_choice_does_not_depend_on_the_unit_of_pace() {
         let scaled = |pace, queued, in_flight, uncached| {
-            marginal_latency(&Load { pace, queued, in_flight, uncached, prompt: 4_000.0, output: 100.0 })
+            marginal_latency(&Load { pace, queued, shared: 0.0, in_flight, uncached, prompt: 4_000.0, output: 100.0 })
         };
         let ratio = scaled(PRIOR, 500.0, 2.0, 900.0) / scaled(PRIOR, 100.0, 6.0, 50.0);
         let slower = scaled(30.0 * PRIOR, 500.0, 2.0, 900.0) / scaled(30.0 * PRIOR, 100.0, 6.0, 50.0);
