@@ -6,6 +6,7 @@
 mod bound;
 mod chains;
 mod compare;
+mod figure;
 mod prompt;
 mod queue;
 mod router;
@@ -17,9 +18,12 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod tune;
 
 pub use compare::compare;
+pub use figure::{Figure, Point, UnknownFigure};
 pub use scenario::{Fleet, FleetChange, Group, InvalidScenario, Scenario, Shipped, Slo, TimedChange, shipped};
 pub use simulation::{Outcome, Watch, simulate};
 pub use size::{Goal, Sized, UnknownGoal, size_for};
 pub use strategy::{Rule, UnknownRule};
+pub use tune::{Tuned, tune};

@@ -34,6 +34,8 @@ pub struct Scenario {
     pub workload: Workload,
     /// When it comes; `None` for the workload's own way.
     pub arrivals: Option<Arrivals>,
+    /// How many routers the requests are spread over at random, at least 1.
+    pub routers: u32,
     /// The parameters of `PREFIX_AWARE` where a strategy does not bring its own.
     pub prefix_aware: PrefixAware,
     /// What to compare; the first is the baseline.

@@ -30,8 +30,8 @@ use crate::traffic::Traffic;
 pub fn simulate(scenario: &Scenario, rule: &Rule, seed: u64, watch: &dyn Watch) -> Result<Outcome, InvalidScenario> {
     let traffic = Traffic::new(scenario, seed)?;
     let hash_seed = HashSeed(mix(seed ^ 0x70_72_65_66_69_78));
-    let router = rule.router(scenario.prefix_aware, hash_seed);
-    let mut simulation = Simulation::new(scenario, router, traffic, seed);
+    let routers = (0..scenario.routers).map(|_| rule.router(scenario.prefix_aware, hash_seed)).collect();
+    let mut simulation = Simulation::new(scenario, routers, traffic, seed);
     simulation.run(watch);
     match simulation.traffic.take_broken() {
         Some(error) => Err(InvalidWorkload::from(error).into()),
@@ -61,7 +61,8 @@ pub struct Outcome {
 
 struct Simulation<'a> {
     scenario: &'a Scenario,
-    router: Box<dyn Router>,
+    /// All of one configuration; they tell each other nothing.
+    routers: Vec<Box<dyn Router>>,
     rng: Pcg64,
     traffic: Traffic,
     chains: Chains,
@@ -88,6 +89,8 @@ struct InFlight {
     planned: PlannedRequest,
     /// Its place in `observations`.
     observation: usize,
+    /// Which router has it.
+    router: usize,
     instance: u32,
     /// Its first token has reached the client.
     answered: bool,
@@ -98,10 +101,10 @@ struct InFlight {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(scenario: &'a Scenario, router: Box<dyn Router>, traffic: Traffic, seed: u64) -> Simulation<'a> {
+    fn new(scenario: &'a Scenario, routers: Vec<Box<dyn Router>>, traffic: Traffic, seed: u64) -> Simulation<'a> {
         let mut simulation = Simulation {
             scenario,
-            router,
+            routers,
             rng: Pcg64::seed_from_u64(mix(seed ^ 0x72_6f_75_74_65)),
             traffic,
             chains: Chains::new(),

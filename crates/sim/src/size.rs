@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use isotherm_report::measures::{Latency, Measures};
 use isotherm_report::study::summarise;
 use serde::Serialize;
 
 use crate::compare::run_all;
+use crate::figure::Figure;
 use crate::scenario::quantity::duration;
 use crate::scenario::{InvalidScenario, Scenario};
 use crate::simulation::Watch;
@@ -55,7 +55,7 @@ fn smallest(
         let runs = run_all(&resized, std::slice::from_ref(rule), jobs, watch)?;
         let digests = runs.into_iter().flatten().map(|(digest, _)| digest).collect();
         let summaries = summarise(&[(rule.to_string(), digests)]);
-        Ok(summaries.first().and_then(|summary| goal.figure(&summary.measures)))
+        Ok(summaries.first().and_then(|summary| goal.figure.of(&summary.measures)))
     };
     let mut missed = (0, None);
     let mut reached = None;
@@ -88,79 +88,21 @@ pub struct Goal {
     bound: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Figure {
-    Ttft(Percentile),
-    HitRate,
-    Goodput,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Percentile {
-    P50,
-    P90,
-    P95,
-    P99,
-    Mean,
-}
-
-/// The figures that can be a goal, by name.
-const FIGURES: [(&str, Figure); 7] = [
-    ("ttft_p50", Figure::Ttft(Percentile::P50)),
-    ("ttft_p90", Figure::Ttft(Percentile::P90)),
-    ("ttft_p95", Figure::Ttft(Percentile::P95)),
-    ("ttft_p99", Figure::Ttft(Percentile::P99)),
-    ("ttft_mean", Figure::Ttft(Percentile::Mean)),
-    ("hit_rate", Figure::HitRate),
-    ("goodput", Figure::Goodput),
-];
-
-impl Percentile {
-    fn of(self, ttft: &Latency<f64>) -> f64 {
-        match self {
-            Percentile::P50 => ttft.p50,
-            Percentile::P90 => ttft.p90,
-            Percentile::P95 => ttft.p95,
-            Percentile::P99 => ttft.p99,
-            Percentile::Mean => ttft.mean,
-        }
-    }
-}
-
 impl Goal {
-    fn figure(&self, measures: &Measures<f64>) -> Option<f64> {
-        match self.figure {
-            Figure::Ttft(percentile) => measures.ttft_ms.as_ref().map(|ttft| percentile.of(ttft)),
-            Figure::HitRate => measures.hit_rate,
-            Figure::Goodput => measures.goodput_per_second,
-        }
-    }
-
     fn is_reached(&self, value: f64) -> bool {
-        match self.figure {
-            Figure::Ttft(..) => value < self.bound,
-            Figure::HitRate | Figure::Goodput => value > self.bound,
-        }
+        self.figure.is_better(value, self.bound)
     }
 
     /// A value of the goal's figure with its unit.
     pub fn show(&self, value: f64) -> String {
-        match self.figure {
-            Figure::Ttft(..) => format!("{value:.0} ms"),
-            Figure::HitRate => format!("{:.1} %", 100.0 * value),
-            Figure::Goodput => format!("{value:.2}/s"),
-        }
+        self.figure.show(value)
     }
 }
 
 impl fmt::Display for Goal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = FIGURES.iter().find(|(_, figure)| *figure == self.figure).map_or("", |(name, _)| name);
-        match self.figure {
-            Figure::Ttft(_) => write!(formatter, "{name} < {} ms", self.bound),
-            Figure::HitRate => write!(formatter, "{name} > {}", self.bound),
-            Figure::Goodput => write!(formatter, "{name} > {}/s", self.bound),
-        }
+        let sign = if self.figure.less_is_better() { '<' } else { '>' };
+        write!(formatter, "{} {sign} {}", self.figure, self.show(self.bound))
     }
 }
 
@@ -170,13 +112,14 @@ impl FromStr for Goal {
     fn from_str(text: &str) -> Result<Goal, UnknownGoal> {
         let unknown = || UnknownGoal { given: text.to_owned() };
         let (name, bound) = text.split_once(['<', '>']).ok_or_else(unknown)?;
-        let below = text.contains('<');
-        let (_, figure) = *FIGURES.iter().find(|(figure, _)| *figure == name.trim()).ok_or_else(unknown)?;
+        let figure: Figure = name.trim().parse().map_err(|_| unknown())?;
+        if figure.less_is_better() != text.contains('<') {
+            return Err(unknown());
+        }
         let bound = bound.trim();
         let bound = match figure {
-            Figure::Ttft(..) if below => duration(bound).map(|bound| bound.as_secs_f64() * 1e3),
-            Figure::HitRate | Figure::Goodput if !below => bound.parse().ok().filter(|bound: &f64| bound.is_finite()),
-            _ => None,
+            Figure::Ttft(_) => duration(bound).map(|bound| bound.as_secs_f64() * 1e3),
+            Figure::HitRate | Figure::Goodput => bound.parse().ok().filter(|bound: &f64| bound.is_finite()),
         };
         Ok(Goal { figure, bound: bound.ok_or_else(unknown)? })
     }
@@ -201,8 +144,8 @@ mod tests {
         for (text, told) in [
             ("ttft_p90<300ms", "ttft_p90 < 300 ms"),
             ("ttft_p99 < 1.5s", "ttft_p99 < 1500 ms"),
-            ("hit_rate>0.8", "hit_rate > 0.8"),
-            ("goodput > 12", "goodput > 12/s"),
+            ("hit_rate>0.8", "hit_rate > 80.0 %"),
+            ("goodput > 12", "goodput > 12.00/s"),
         ] {
             assert_eq!(text.parse::<Goal>().unwrap().to_string(), told);
         }

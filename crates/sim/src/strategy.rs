@@ -49,6 +49,15 @@ impl Rule {
         Some(self.strategy(name, prefix_aware))
     }
 
+    /// `PREFIX_AWARE` with parameters of its own.
+    pub fn prefix_aware(length: PrefixLength, threshold: ConcurrencyThreshold) -> Rule {
+        Rule { kind: Kind::Core(StrategyName::PrefixAware), parameters: Some((length, threshold)) }
+    }
+
+    pub(crate) fn parameters(&self) -> Option<(PrefixLength, ConcurrencyThreshold)> {
+        self.parameters
+    }
+
     /// The router that follows it. `prefix_aware` is what the scenario says.
     pub(crate) fn router(&self, prefix_aware: PrefixAware, hash_seed: HashSeed) -> Box<dyn Router> {
         match self.kind {

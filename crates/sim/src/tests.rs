@@ -1,6 +1,8 @@
 //! What a simulated fleet does, seen from outside.
 
-use crate::{InvalidScenario, Rule, Scenario, compare, shipped, simulate, size_for};
+use crate::{Figure, InvalidScenario, Rule, Scenario, compare, shipped, simulate, size_for, tune};
+use std::time::Duration;
+
 use isotherm_report::study::text;
 use isotherm_report::{Observation, Run, Study};
 
@@ -104,6 +106,25 @@ fn the_smallest_fleet_for_a_goal_reaches_it_and_one_fewer_does_not() {
         assert!(sized.instances.is_some_and(|instances| instances > 1) && sized.figure.unwrap() < 250.0, "{sized:?}");
         assert!(sized.figure_with_one_fewer.unwrap() >= 250.0, "{sized:?}");
     }
+}
+
+#[test]
+fn two_routers_that_tell_each_other_nothing_keep_prefixes_together() {
+    let one = documents("");
+    let two = Scenario { routers: 2, ..one.clone() };
+    let hits = |scenario: &Scenario| compare(scenario, 1, &()).unwrap().report.strategies[1].measures.hit_rate.unwrap();
+    let (one, two) = (hits(&one), hits(&two));
+    assert!((one - two).abs() < 0.02, "PREFIX_AWARE places by the key alone: {one} {two}");
+}
+
+#[test]
+fn tuning_finds_parameters_that_keep_documents_together() {
+    let tuned =
+        tune(&Scenario { duration: Duration::from_secs(60), ..documents("") }, Figure::HitRate, 2, &()).unwrap();
+    let (best, worst) = (tuned.first().unwrap(), tuned.last().unwrap());
+    assert!(tuned.len() > 63 && best.figure.unwrap() > worst.figure.unwrap() + 0.2, "{best:?} {worst:?}");
+    assert!(worst.strategy.starts_with("PREFIX_AWARE@16384/") || worst.strategy.ends_with("/3"), "{worst:?}");
+    assert_eq!(best.strategy.parse::<Rule>().unwrap().to_string(), best.strategy);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use isotherm_core::{ConcurrencyThreshold, PrefixLength};
 use isotherm_report::study::{html, text};
 use isotherm_report::{Align, Table};
-use isotherm_sim::{Goal, Rule, Scenario, Sized, Watch, compare, shipped, size_for};
+use isotherm_sim::{Figure, Goal, Rule, Scenario, Sized, Tuned, Watch, compare, shipped, size_for, tune};
 
 use crate::exit::{Failure, Outcome};
 use crate::output;
@@ -22,6 +22,7 @@ Examples:
   isotherm simulate --scenario hot-prefix --strategies random,prefix-aware@1024/10,prefix-aware@1024/64 --seeds 20
   isotherm simulate --scenario my.yaml --json out.json --html out.html
   isotherm simulate --scenario aws-long --size-for 'ttft_p90<300ms'
+  isotherm simulate --scenario multi-tenant --tune ttft_mean --seeds 2
 
 It runs the routing code that serves on a model of the engines; the same seed gives the same figures everywhere.")]
 pub(crate) struct Arguments {
@@ -46,6 +47,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           help_heading = "Instead of what the scenario says")]
     instances: Option<u32>,
+
+    /// How many routers share the traffic at random, without telling each other anything
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = "Instead of what the scenario says")]
+    routers: Option<u32>,
 
     /// So many times the load: more users, or more arrivals a second
     #[arg(long, value_name = "FACTOR", help_heading = "Instead of what the scenario says")]
@@ -72,6 +78,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "GOAL")]
     size_for: Option<Goal>,
 
+    /// Search the PrefixLength and the threshold with which PREFIX_AWARE does best in a figure, such as ttft_mean
+    #[arg(long, value_name = "FIGURE", conflicts_with_all = ["size_for", "html"])]
+    tune: Option<Figure>,
+
     /// How many simulations run at once [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -97,6 +107,13 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
         output::print(&sizes(goal, &scenario, &sized))?;
         return arguments.json.as_deref().map_or(Ok(()), |path| output::write_json(path, &sized));
     }
+    if let Some(figure) = arguments.tune {
+        let bar = Bar::new(None);
+        let tuned = tune(&scenario, figure, jobs, &bar).map_err(scenario_file::failure)?;
+        bar.finish();
+        output::print(&best(figure, &tuned))?;
+        return arguments.json.as_deref().map_or(Ok(()), |path| output::write_json(path, &tuned));
+    }
     let runs = u64::from(scenario.seeds) * scenario.strategies.len() as u64;
     let bar = Bar::new(Some(scenario.duration.as_secs() * runs));
     let study = compare(&scenario, jobs, &bar).map_err(scenario_file::failure)?;
@@ -121,6 +138,7 @@ impl Arguments {
         if let Some(instances) = self.instances {
             scenario.fleet = scenario.fleet.resized(instances);
         }
+        scenario.routers = self.routers.unwrap_or(scenario.routers);
         if let Some(factor) = self.load {
             if !(factor.is_finite() && factor > 0.0) {
                 return Err(usage("--load", &format!("{factor} is no load; it must be a number above 0")));
@@ -167,6 +185,17 @@ fn sizes(goal: &Goal, scenario: &Scenario, sized: &[Sized]) -> String {
         "{table}\n{}: {}. Clients as in the scenario; {} seeds for each size.\n",
         scenario.name, scenario.title, scenario.seeds
     )
+}
+
+/// The best of the parameters that were tried.
+fn best(figure: Figure, tuned: &[Tuned]) -> String {
+    let mut table = Table::new([Align::Left, Align::Right]);
+    table.row(["best of them", &figure.to_string()]);
+    for tuned in tuned.iter().take(10) {
+        let shown = tuned.figure.map_or_else(|| "-".to_owned(), |value| figure.show(value));
+        table.row([tuned.strategy.clone(), shown]);
+    }
+    format!("{table}\n{} settings tried.\n", tuned.len())
 }
 
 /// How much simulated time has passed, on standard error when that is a terminal.

@@ -40,6 +40,8 @@ struct ScenarioFile {
     changes: Vec<ChangeFile>,
     workload: WorkloadFile,
     arrivals: Option<ArrivalsFile>,
+    #[serde(default = "one")]
+    routers: u32,
     #[serde(default)]
     routing: RoutingFile,
     strategies: Vec<RuleFile>,
@@ -223,6 +225,7 @@ impl ScenarioFile {
                 ArrivalsFile::Poisson { per_second } => Arrivals::Poisson { per_second },
                 ArrivalsFile::Bursts { per_second, variation } => Arrivals::Bursts { per_second, variation },
             }),
+            routers: self.routers,
             prefix_aware: PrefixAware {
                 prefix_length: self.routing.prefix_length.0,
                 concurrency_threshold: self.routing.concurrency_threshold.0,
@@ -287,8 +290,10 @@ impl Scenario {
         if self.strategies.is_empty() {
             return refuse("strategies: empty; name at least one".to_owned());
         }
-        if self.seeds == 0 {
-            return refuse("seeds: 0; at least 1".to_owned());
+        for (key, number) in [("seeds", self.seeds), ("routers", self.routers)] {
+            if number == 0 {
+                return refuse(format!("{key}: 0; at least 1"));
+            }
         }
         if self.warm_up >= self.duration {
             return refuse("warm_up: must be shorter than duration, or nothing is measured".to_owned());

@@ -50,7 +50,8 @@ impl Simulation<'_> {
         let server = &mut self.servers[instance as usize];
         if !server.leaving {
             server.start();
-            self.router.add(instance, &server.id, Time::from_nanoseconds(self.now));
+            let now = Time::from_nanoseconds(self.now);
+            self.routers.iter_mut().for_each(|router| router.add(instance, &server.id, now));
         }
     }
 
@@ -60,7 +61,8 @@ impl Simulation<'_> {
         for number in staying.take(count as usize).collect::<Vec<_>>() {
             let server = &mut self.servers[number];
             server.leaving = true;
-            self.router.drain(number as u32, Time::from_nanoseconds(self.now));
+            let now = Time::from_nanoseconds(self.now);
+            self.routers.iter_mut().for_each(|router| router.drain(number as u32, now));
             if server.in_flight == 0 {
                 self.take_away(number as u32);
             }
@@ -69,7 +71,12 @@ impl Simulation<'_> {
 
     pub(super) fn take_away(&mut self, instance: u32) {
         self.servers[instance as usize].give_back(self.now);
-        self.router.remove(instance, Time::from_nanoseconds(self.now));
+        self.leave_routers(instance);
+    }
+
+    fn leave_routers(&mut self, instance: u32) {
+        let now = Time::from_nanoseconds(self.now);
+        self.routers.iter_mut().for_each(|router| router.remove(instance, now));
     }
 
     /// An instance dies with all that it has, and is back, cold, after a while. Broken connections tell the router at
@@ -77,7 +84,7 @@ impl Simulation<'_> {
     fn break_down(&mut self, instance: u32, lasts: u64) {
         let Some(server) = self.servers.get_mut(instance as usize).filter(|server| server.is_there()) else { return };
         server.stop();
-        self.router.remove(instance, Time::from_nanoseconds(self.now));
+        self.leave_routers(instance);
         for slot in 0..self.slots.len() {
             if let Some(request) = self.slots[slot].take_if(|request| request.instance == instance) {
                 self.lose(request);

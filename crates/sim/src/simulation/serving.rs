@@ -4,6 +4,7 @@ use isotherm_core::{Reason, Time};
 use isotherm_engine_model::{EngineRequest, Event as EngineEvent, RequestId};
 use isotherm_report::Observation;
 use isotherm_workload::{Piece, PlannedRequest};
+use rand::RngExt;
 
 use super::{Attempt, Event, InFlight, Next, Simulation};
 use crate::prompt::beginnings;
@@ -42,11 +43,14 @@ impl Simulation<'_> {
         let measured = self.window().contains(&self.now);
         self.collect_pieces(&planned);
         self.clairvoyant.see(&self.beginnings, planned.prompt.len(), measured);
+        // A load balancer in front of several routers looks at nothing.
+        let router = if self.routers.len() > 1 { self.rng.random_range(0..self.routers.len()) } else { 0 };
         self.place(InFlight {
             attempt,
             sender,
             planned,
             observation,
+            router,
             instance: 0,
             answered: false,
             cached_tokens: 0,
@@ -66,7 +70,8 @@ impl Simulation<'_> {
             beginnings: &self.beginnings,
             tried: &request.tried,
         };
-        let Ok(placed) = self.router.choose(&routed, Time::from_nanoseconds(self.now), &mut self.rng) else {
+        let router = &mut self.routers[request.router];
+        let Ok(placed) = router.choose(&routed, Time::from_nanoseconds(self.now), &mut self.rng) else {
             self.fail(request);
             return;
         };
@@ -134,7 +139,7 @@ impl Simulation<'_> {
         observation.ttft = Some(now - observation.send);
         let number = attempt.number;
         let answer = Answer { number, prompt_tokens: 0, cached_tokens: 0, output_tokens: 1, failed: false };
-        self.router.first_token(&answer, request.slot.as_mut(), Time::from_nanoseconds(now));
+        self.routers[request.router].first_token(&answer, request.slot.as_mut(), Time::from_nanoseconds(now));
     }
 
     pub(super) fn deliver_end(&mut self, attempt: Attempt) {
@@ -187,6 +192,7 @@ impl Simulation<'_> {
             output_tokens: if failed { 0 } else { request.planned.output_tokens },
             failed,
         };
-        self.router.finish(&answer, request.slot.take(), Time::from_nanoseconds(self.now));
+        let now = Time::from_nanoseconds(self.now);
+        self.routers[request.router].finish(&answer, request.slot.take(), now);
     }
 }
