@@ -32,3 +32,57 @@ fn prefix_aware_finds_warm_caches_where_random_does_not() {
     let rows = std::fs::read_to_string(csv).expect("the requests").lines().count();
     assert_eq!(rows, 1 + 2 * (160 + 3 * 8));
 }
+
+/// Conversations on one instance: without a choice to make, simulator and bench must find the same in its cache.
+const CONVERSATIONS: &str = "\
+name: conversations
+title: Long answers that come back in the next question
+fleet: { instances: 1, profile: llama3.1-70b-tp8-bf16 }
+workload:
+  long_output:
+    users: 1
+    think: 1s
+    system_tokens: 100
+    turns: [4, 4]
+    question_tokens: [20, 40]
+    output_tokens: [200, 300]
+arrivals: { poisson: { per_second: 0.5 } }
+strategies: [RANDOM]
+duration: 80s
+warm_up: 20s
+";
+
+#[test]
+fn a_scenario_measured_over_http_has_the_hit_rate_that_was_simulated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = folder.path().join("conversations.yaml");
+    std::fs::write(&scenario, CONVERSATIONS).expect("the scenario");
+    let report = |command: &[&str]| {
+        let json = folder.path().join("report.json").display().to_string();
+        let scenario = scenario.display().to_string();
+        let ended = run(&[command, &["--scenario", &scenario, "--json", &json]].concat());
+        assert!(matches!(ended.code, Some(0 | 3)), "{:?}\n{}{}", ended.code, ended.stdout, ended.stderr);
+        let report = std::fs::read_to_string(json).expect("the report");
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        report["strategies"][0].clone()
+    };
+    let simulated = report(&["simulate", "--seeds", "1"]);
+    let measured = report(&["bench", "--speed", "16", "--price", "10"]);
+    let hit_rate = |strategy: &Value| strategy["hit_rate"].as_f64().expect("a hit rate");
+    assert!(hit_rate(&simulated) > 0.6, "{simulated}");
+    assert!((hit_rate(&simulated) - hit_rate(&measured)).abs() < 0.03, "{simulated}\n{measured}");
+    assert_eq!(measured["errors"], 0);
+    for figure in ["gpu_utilisation", "gpu_seconds_per_million_tokens", "cost_per_million_tokens"] {
+        assert!(measured[figure].as_f64().is_some_and(|value| value > 0.0), "{figure}: {measured}");
+    }
+}
+
+#[test]
+fn a_scenario_that_cannot_be_measured_is_refused_with_the_reason() {
+    let ended = run(&["bench", "--scenario", "scale-out-in"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("fleets that change (3 more) can be simulated, not measured"), "{}", ended.stderr);
+    let ended = run(&["bench", "--scenario", "aws-long", "--strategies", "chwbl"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("CHWBL can only be simulated; routers have RANDOM, "), "{}", ended.stderr);
+}

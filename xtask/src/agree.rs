@@ -13,17 +13,17 @@ use figures::Pair;
 const HELP: &str = "\
 Runs one open-loop scenario in the simulator and by `isotherm bench` over HTTP with emulated engines: the same sessions
 at the same times under each strategy. Fails unless the hit rates are within 3 points and the TTFT P50 within 15 % or
-10 ms. The figures go into docs/agreement.md. Takes some five minutes, and a machine that does little else.
+10 ms. The figures go into docs/agreement.md. Takes some seven minutes, and a machine that does little else.
 
 Usage: cargo xtask agree [--scenario NAME|FILE] [--speed X]
 
 Options:
   --scenario NAME|FILE   another scenario [default: xtask/scenarios/agree.yaml]
-  --speed X              how many times faster than real ones the emulated engines run [default: 4]
+  --speed X              how many times faster than real ones the emulated engines run [default: 2]
   -h, --help             this text";
 
 const SCENARIO: &str = "xtask/scenarios/agree.yaml";
-const SPEED: f64 = 4.0;
+const SPEED: f64 = 2.0;
 
 /// Fewer requests than this say too little.
 const LEAST_REQUESTS: u64 = 2_000;
