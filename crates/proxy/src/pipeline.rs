@@ -49,16 +49,7 @@ pub(crate) async fn serve(
     let (head, body) = request.into_parts();
     let dialect = dialect_of(head.uri.path());
     let record = Record::begin(Rc::clone(&worker), client, &head);
-    let answered = {
-        let mut way = pin!(answer(head, body, record));
-        // A fault on the way of one request is that request's alone.
-        std::future::poll_fn(|context| {
-            let polled = catch_unwind(AssertUnwindSafe(|| way.as_mut().poll(context)));
-            polled.map_or_else(|_| Poll::Ready(None), |polled| polled.map(Some))
-        })
-        .await
-    };
-    let (response, body_was_read) = answered.unwrap_or_else(|| {
+    let (response, body_was_read) = contained(answer(head, body, record)).await.unwrap_or_else(|| {
         let failed = Failure::Internal.response(dialect, worker.random());
         (failed.map(Body::Whole), false)
     });
@@ -69,6 +60,16 @@ pub(crate) async fn serve(
         Body::Whole(bytes) => Answer::whole(bytes, in_flight),
         Body::Relayed(relay) => Answer::relayed(relay, in_flight),
     })
+}
+
+/// Keeps a fault on the way of one request to that request: `None` when it panicked.
+async fn contained<T>(way: impl Future<Output = T>) -> Option<T> {
+    let mut way = pin!(way);
+    std::future::poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| way.as_mut().poll(context)));
+        polled.map_or_else(|_| Poll::Ready(None), |polled| polled.map(Some))
+    })
+    .await
 }
 
 /// The body of a response, before it belongs to its connection.
@@ -118,4 +119,28 @@ async fn run(head: Parts, body: Incoming, record: &mut Record) -> Result<Outcome
     let admitted = admit(placed, record).await?;
     let forwarded = forward(admitted, record).await?;
     Ok(Outcome::Begun(Box::new(forwarded)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_on_the_way_ends_that_way_only() {
+        struct Dropped<'d>(&'d std::cell::Cell<bool>);
+        impl Drop for Dropped<'_> {
+            fn drop(&mut self) {
+                self.0.set(std::thread::panicking());
+            }
+        }
+        let dropped_in_panic = std::cell::Cell::new(false);
+        let way = async {
+            let _guard = Dropped(&dropped_in_panic);
+            tokio::task::yield_now().await;
+            panic!("a fault on the way")
+        };
+        assert!(contained(way).await.is_none());
+        assert!(dropped_in_panic.get(), "guards see that it was a panic");
+        assert_eq!(contained(async { 1 }).await, Some(1));
+    }
 }

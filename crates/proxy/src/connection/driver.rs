@@ -1,8 +1,7 @@
 //! Drives a connection's protocol, and ends it when its client is gone, takes too long, or the router stops.
 
 use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http_body::Body;
@@ -10,16 +9,20 @@ use hyper::body::Incoming;
 use hyper::rt::{Read, Write};
 use hyper::server::conn::{http1, http2};
 use hyper::service::HttpService;
+use isotherm_core::Time;
 
 use super::Local;
 use super::state::State;
 use super::stream::ClientStream;
 use crate::alarm::Alarm;
-use crate::stop::Phase;
+use crate::stop::{self, Phase};
 use crate::worker::Worker;
 
 /// How often a client is looked after that could leave without waking anyone: it has sent more than was read.
 const LOOK_EVERY: Duration = Duration::from_millis(40);
+
+/// How long a client may take to close an idle connection that it was asked to close.
+const LONGEST_GOODBYE: Duration = Duration::from_secs(2);
 
 /// A protocol under way.
 pub(super) trait Conversation {
@@ -32,54 +35,91 @@ pub(super) trait Conversation {
 
 /// Drives a conversation until it has ended, or has to be ended.
 pub(super) async fn drive<C: Conversation>(
-    mut conversation: Pin<Box<C>>,
+    conversation: Pin<Box<C>>,
     stream: &ClientStream,
-    state: &Rc<State>,
+    state: &State,
     worker: &Worker,
 ) {
-    let mut stop = worker.stop.watch();
-    let (mut ending, mut limit, mut look) = (false, Alarm::default(), Alarm::default());
-    let mut next_look = worker.now();
-    std::future::poll_fn(|context| {
-        if conversation.as_mut().poll_conversation(context).is_ready() {
-            return Poll::Ready(());
-        }
-        let phase = stop.poll(context, &worker.stop);
-        if phase >= Phase::Draining && !ending && (state.may_close() || phase >= Phase::Truncating) {
-            ending = true;
-            conversation.as_mut().end_gracefully();
-            if conversation.as_mut().poll_conversation(context).is_ready() {
-                return Poll::Ready(());
-            }
-        }
-        if state.is_unobserved() && poll_gone(stream, &mut look, context, worker).is_ready() {
-            return Poll::Ready(());
-        }
-        loop {
-            let due = state.due();
-            if limit.poll(context, due.unwrap_or(next_look), worker.clock()).is_pending() {
-                return Poll::Pending;
-            }
-            if due.is_some() {
-                return Poll::Ready(());
-            }
-            next_look = worker.now() + state.look_every();
-        }
-    })
-    .await;
+    let mut driver = Driver {
+        conversation,
+        stream,
+        state,
+        worker,
+        stop: worker.stop.watch(),
+        ending: false,
+        closes_at: None,
+        patience: Alarm::default(),
+        look: Alarm::default(),
+        look_at: worker.now() + state.look_every(),
+    };
+    std::future::poll_fn(|context| driver.poll(context)).await;
 }
 
-/// Whether the client of a connection that nobody reads from is gone.
-fn poll_gone(stream: &ClientStream, look: &mut Alarm, context: &mut Context<'_>, worker: &Worker) -> Poll<()> {
-    loop {
-        match stream.poll_gone(context) {
-            Poll::Ready(Some(())) => return Poll::Ready(()),
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(None) => {}
+struct Driver<'c, C> {
+    conversation: Pin<Box<C>>,
+    stream: &'c ClientStream,
+    state: &'c State,
+    worker: &'c Worker,
+    stop: stop::Watch,
+    /// Whether it was told to end.
+    ending: bool,
+    /// When an idle connection is closed that was told to end because it was idle.
+    closes_at: Option<Time>,
+    /// Rings when the connection has waited for its client for too long.
+    patience: Alarm,
+    /// Rings when something has to be looked at that wakes nobody.
+    look: Alarm,
+    /// When to look next whether a stream waits for its client.
+    look_at: Time,
+}
+
+impl<C: Conversation> Driver<'_, C> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.conversation.as_mut().poll_conversation(context).is_ready() {
+            return Poll::Ready(());
         }
-        let again = worker.now() + LOOK_EVERY;
-        if look.poll(context, again, worker.clock()).is_pending() {
-            return Poll::Pending;
+        let phase = self.stop.poll(context, &self.worker.stop);
+        let stops = phase >= Phase::Truncating || (phase >= Phase::Draining && self.state.may_close());
+        if stops && !self.ending && self.end_gracefully(context).is_ready() {
+            return Poll::Ready(());
+        }
+        if self.state.is_unobserved() && self.poll_gone(context).is_ready() {
+            return Poll::Ready(());
+        }
+        self.poll_patience(context)
+    }
+
+    /// Lets the conversation end behind what is under way.
+    fn end_gracefully(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.ending = true;
+        self.conversation.as_mut().end_gracefully();
+        self.conversation.as_mut().poll_conversation(context)
+    }
+
+    /// Ready when the connection has waited for its client for too long.
+    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let due = self.closes_at.filter(|_| self.state.is_idle()).or_else(|| self.state.due());
+            ready!(self.patience.poll(context, due.unwrap_or(self.look_at), self.worker.clock()));
+            if due.is_none() {
+                self.look_at = self.worker.now() + self.state.look_every();
+            } else if self.ending || !self.state.is_idle() || self.end_gracefully(context).is_ready() {
+                return Poll::Ready(());
+            } else {
+                self.closes_at = Some(self.worker.now() + LONGEST_GOODBYE);
+            }
+        }
+    }
+
+    /// Ready when the client is gone that sent more than was read, so that its end is not read either.
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match ready!(self.stream.poll_gone(context)) {
+            Some(()) => Poll::Ready(()),
+            None => {
+                // What was not read hides further changes; the alarm wakes the task, which asks again.
+                let again = self.worker.now() + LOOK_EVERY;
+                self.look.poll(context, again, self.worker.clock())
+            }
         }
     }
 }

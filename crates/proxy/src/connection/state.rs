@@ -124,6 +124,11 @@ impl State {
         self.under_way.get() == 0
     }
 
+    /// Whether nothing is under way, and no request has begun to come.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_quiet() && self.head_since.get().is_none()
+    }
+
     /// Whether it may be closed behind what is under way without losing a request that its client has just sent: not
     /// before the first one.
     pub(super) fn may_close(&self) -> bool {

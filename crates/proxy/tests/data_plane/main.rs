@@ -1,9 +1,12 @@
 //! The data plane from outside: real sockets, scripted instances, and clients that misbehave.
 
+#![expect(clippy::unwrap_used, reason = "what the harness cannot set up fails the test")]
+
 mod client;
 mod origin;
 mod router;
 
+mod access_log;
 mod adaptive;
 mod clients_that_leave;
 mod headers_both_ways;
