@@ -9,7 +9,8 @@ use isotherm_config::Overrides;
 /// How requests are routed and where the router listens.
 #[derive(Debug, Args)]
 pub(crate) struct RouterFlags {
-    /// RANDOM, ROUND_ROBIN, LEAST_OUTSTANDING_REQUESTS or PREFIX_AWARE, in any case, with - or _ [default: PREFIX_AWARE]
+    /// RANDOM, ROUND_ROBIN, LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE or ADAPTIVE, in any case, with - or _ [default:
+    /// PREFIX_AWARE]
     #[arg(long, value_name = "STRATEGY", help_heading = "Routing")]
     pub(crate) strategy: Option<String>,
 

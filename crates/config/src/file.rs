@@ -41,6 +41,9 @@ pub(crate) struct File {
     pub(crate) hash_seed_file: Option<Located<PathBuf>>,
     /// Whether responses tell the decision in `x-isotherm-*` headers.
     pub(crate) expose_decisions: bool,
+    /// Whether the router asks for the token counts of streams whose client does not (`stream_options.include_usage`),
+    /// and takes them out again: so it learns the hit rate of every stream.
+    pub(crate) inject_include_usage: bool,
     /// Further paths that pass to the default endpoint: /path, or /path/* for all paths below.
     pub(crate) allow_paths: Vec<AllowedPath>,
     /// Where the line of each finished request goes: `off`, `stderr`, or a file's path with a slash in it, relative to

@@ -71,6 +71,8 @@ pub struct Config {
     pub hash_seed: HashSeed,
     /// Whether responses tell the decision in `x-isotherm-*` headers.
     pub expose_decisions: bool,
+    /// Whether the router asks for the token counts of streams whose client does not, and takes them out again.
+    pub inject_include_usage: bool,
     /// Further paths that pass to the default endpoint.
     pub allow_paths: Vec<AllowedPath>,
     /// Where the line of each finished request goes.

@@ -68,6 +68,7 @@ impl Loader<'_> {
             auth,
             hash_seed,
             expose_decisions: value_of(&self.settings.expose_decisions).unwrap_or(file.expose_decisions),
+            inject_include_usage: file.inject_include_usage,
             allow_paths: file.allow_paths,
             access_log,
             timeouts: file.timeouts,

@@ -32,6 +32,7 @@ admin: { listen: 0.0.0.0:9001, token_file: secrets/token }
 auth: none
 hash_seed: 7
 expose_decisions: true
+inject_include_usage: true
 allow_paths: [/v1/audio/*, /tokenize]
 access_log: ./access.log
 timeouts:

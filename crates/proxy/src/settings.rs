@@ -28,6 +28,8 @@ pub struct Rules {
     pub hash_seed: HashSeed,
     /// Whether responses tell the decision in `x-isotherm-*` headers.
     pub expose_decisions: bool,
+    /// Whether the router asks for the token counts of streams whose client does not, and takes them out again.
+    pub inject_include_usage: bool,
     /// Further paths that pass to the default endpoint.
     pub allow_paths: Vec<AllowedPath>,
     /// How long to wait, and for what.
@@ -54,6 +56,7 @@ impl Rules {
             keys,
             hash_seed: config.hash_seed,
             expose_decisions: config.expose_decisions,
+            inject_include_usage: config.inject_include_usage,
             allow_paths: config.allow_paths.clone(),
             timeouts: config.timeouts.clone(),
             limits: config.limits.clone(),

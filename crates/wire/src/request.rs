@@ -5,12 +5,14 @@ use std::borrow::Cow;
 use crate::api::Api;
 use crate::json::{Cursor, Value};
 
+mod include_usage;
 mod prefix;
 mod sink;
 mod template;
 mod text;
 
 pub use crate::json::{Found, Malformed};
+pub use include_usage::{Splice, include_usage};
 pub use prefix::Prefix;
 pub use sink::{CharacterCount, PromptSink, TextSink};
 

@@ -9,8 +9,10 @@ use crate::usage::{Usage, is_place_of_usage};
 
 mod event;
 mod line;
+mod usage_filter;
 
 use line::Field;
+pub use usage_filter::UsageFilter;
 
 /// How much of one event is looked at, in bytes of its data. A longer event is told by its beginning (and its usage, if
 /// it is one line) and otherwise passes unread.

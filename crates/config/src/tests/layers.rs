@@ -77,7 +77,7 @@ fn every_key_arrives_where_it_belongs() {
         ("[::1]:9000".into(), "0.0.0.0:9001".into())
     );
     assert_eq!(config.admin.token_file, Some(files.path("secrets/token")));
-    assert_eq!((config.hash_seed, config.expose_decisions), (HashSeed(7), true));
+    assert_eq!((config.hash_seed, config.expose_decisions, config.inject_include_usage), (HashSeed(7), true, true));
     assert_eq!(config.access_log, AccessLogTarget::File(files.path("./access.log")));
     assert!(config.allow_paths[0].matches("/v1/audio/speech") && config.allow_paths[1].matches("/tokenize"));
     let seconds = Duration::from_secs;

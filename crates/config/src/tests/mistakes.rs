@@ -38,7 +38,7 @@ fn unknown_keys_are_named_with_what_is_allowed() {
     element_refused(
         "liten: 127.0.0.1:1",
         "1:1: liten: unknown key; did you mean `listen`? Allowed: listen, admin, auth, hash_seed, hash_seed_env, \
-         hash_seed_file, expose_decisions, allow_paths, access_log, timeouts, limits, endpoints",
+         hash_seed_file, expose_decisions, inject_include_usage, allow_paths, access_log, timeouts, limits, endpoints",
     );
     element_refused("admin: { tls: true }", "1:10: admin.tls: unknown key; allowed: listen, token_file");
     element_refused(
@@ -122,7 +122,7 @@ fn bad_values_of_a_variant_are_named_with_what_is_allowed() {
     variant_refused(
         "routing: { strategy: cache_aware }",
         "26: routing.strategy: \"cache_aware\" is no strategy; allowed: RANDOM, ROUND_ROBIN, \
-         LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE",
+         LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE, ADAPTIVE",
     );
     variant_refused(
         "routing: { prefix_length: 65537 }",
@@ -239,7 +239,8 @@ fn what_is_no_yaml_is_told_with_its_place() {
     refused(
         "- a\n",
         &["isotherm.yaml:1:1: expected a mapping with the keys listen, admin, auth, hash_seed, hash_seed_env, \
-           hash_seed_file, expose_decisions, allow_paths, access_log, timeouts, limits, endpoints, found a list"],
+           hash_seed_file, expose_decisions, inject_include_usage, allow_paths, access_log, timeouts, limits, endpoints, \
+           found a list"],
     );
 }
 
@@ -371,7 +372,7 @@ fn flags_and_variables_are_named_as_they_are_written() {
             "--port: \"99999\" is no port; allowed: 0 to 65535, where 0 lets the system choose",
             "--prefix-length: prefix_length must be from 1 to 65536, not 0",
             "--strategy: \"fastest\" is no strategy; allowed: RANDOM, ROUND_ROBIN, LEAST_OUTSTANDING_REQUESTS, \
-             PREFIX_AWARE",
+             PREFIX_AWARE, ADAPTIVE",
             "environment variable ISOTHERM_CONCURRENCY_THRESHOLD: \"many\" is no whole number",
             "environment variable ISOTHERM_EXPOSE_DECISIONS: \"si\" is not allowed; allowed: true, false",
             "environment variable ISOTHERM_HOST: \"example.com\" is no address to listen on; allowed: an IP address, \

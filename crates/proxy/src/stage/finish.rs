@@ -58,6 +58,8 @@ pub(crate) struct Record {
     pub(crate) status: Option<u16>,
     /// What the engine says that it cost.
     pub(crate) usage: Option<Usage>,
+    /// Whether the router asked for that in its client's place.
+    pub(crate) usage_is_ours: bool,
     client: SocketAddr,
     method: Method,
     uri: Uri,
@@ -89,6 +91,7 @@ impl Record {
             bytes_out: 0,
             status: None,
             usage: None,
+            usage_is_ours: false,
             client,
             method: request.method.clone(),
             uri: request.uri.clone(),

@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use isotherm_core::{InstanceId, ModelHash, PrefixKey, Prompt, Refusal, RouteRequest};
 use isotherm_fleet::{Location, Placement, Serving, Topology, Variant};
 use isotherm_wire::api::Api;
+use isotherm_wire::request::include_usage;
 
 use super::decode::Decoded;
 use super::finish::Record;
 use crate::headers::TARGET_VARIANT;
-use crate::prompt::{Look, Within, tenant_id};
+use crate::prompt::{Form, Look, Read, Within, tenant_id};
 use crate::rescue::Failure;
 use crate::route::Route;
 use crate::upstream::Outgoing;
@@ -70,9 +72,20 @@ pub(crate) fn place(mut request: Decoded, record: &mut Record) -> Result<Placed,
         headers: request.head.headers,
         request_id: record.request_id.clone(),
         credentials_pass: request.credentials_pass,
-        body: request.read.body,
+        body: with_usage(request.read, record),
     };
     Ok(Placed { route: request.route, outgoing, wish, placement })
+}
+
+/// The body; where that is on, with the wish for the usage of a stream, which its client did not have.
+fn with_usage(read: Read, record: &mut Record) -> Bytes {
+    if let (true, Form::Api(api)) = (record.rules.inject_include_usage && read.prompt.stream, read.form)
+        && let Ok(Some(splice)) = include_usage(&read.body, api)
+    {
+        record.usage_is_ours = true;
+        return Bytes::from(splice.apply(&read.body));
+    }
+    read.body
 }
 
 /// What a client is told when no instance can be chosen.

@@ -1,5 +1,7 @@
 //! The seventh stage: passes the answer on, every piece as it comes, and notes first token, usage and id on the side.
 
+mod own_usage;
+
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,6 +17,7 @@ use isotherm_telemetry::{ClientStage, Outcome, UpstreamErrorKind};
 use isotherm_wire::api::Api;
 use isotherm_wire::error::{ErrorBody, ErrorKind};
 
+use self::own_usage::OwnUsage;
 use super::finish::Record;
 use super::forward::{Forwarded, Held};
 use crate::alarm::Alarm;
@@ -32,6 +35,8 @@ pub(crate) struct Relay {
     /// The rest of the body; `None` when it has ended or broken off.
     body: Option<ResponseBody>,
     watch: Watch,
+    /// Takes the usage out that only the router asked for.
+    own_usage: Option<OwnUsage>,
     /// Whether the head has promised how long the body is, so that nothing can be added.
     has_length: bool,
     /// Whether what is stored under the response's id is to be found again.
@@ -55,7 +60,12 @@ pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay
     let status = held.status();
     record.status = Some(status.as_u16());
     record.stage = ClientStage::Response;
-    let Held { mut headers, pieces, body, watch, .. } = held;
+    let Held { mut headers, mut pieces, body, watch, .. } = held;
+    let mut own_usage = (record.usage_is_ours && matches!(watch, Watch::Events(_))).then(OwnUsage::default);
+    if let Some(own_usage) = &mut own_usage {
+        headers.remove(CONTENT_LENGTH);
+        pieces = pieces.iter().map(|piece| own_usage.pass(piece)).filter(|passed| !passed.is_empty()).collect();
+    }
     headers::clean_response(&mut headers);
     headers.insert(REQUEST_ID, record.request_id.clone());
     expose_decision(&mut headers, &record);
@@ -65,6 +75,7 @@ pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay
         pieces,
         body,
         watch,
+        own_usage,
         is_stored: matches!(route, Route::Prompt(Api::Responses)),
         first_token_noted: false,
         last_piece: record.worker.now(),
@@ -116,29 +127,36 @@ impl Relay {
     }
 
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
-        if let Some(piece) = self.pieces.pop_front() {
-            self.record.bytes_out += piece.len() as u64;
-            self.settle();
-            return Poll::Ready(Some(Ok(piece)));
-        }
-        let Some(body) = &mut self.body else { return Poll::Ready(None) };
-        match body.poll_next(context) {
-            Poll::Ready(Some(Ok(piece))) => {
-                self.watch.scan(&piece);
+        loop {
+            if let Some(piece) = self.pieces.pop_front() {
                 self.record.bytes_out += piece.len() as u64;
-                self.note();
                 self.settle();
-                Poll::Ready(Some(Ok(piece)))
+                return Poll::Ready(Some(Ok(piece)));
             }
-            Poll::Ready(None) => {
-                self.settle();
-                Poll::Ready(None)
+            let Some(body) = &mut self.body else { return Poll::Ready(None) };
+            match body.poll_next(context) {
+                Poll::Ready(Some(Ok(piece))) => {
+                    self.watch.scan(&piece);
+                    self.note();
+                    let passed = match &mut self.own_usage {
+                        Some(own_usage) => own_usage.pass(&piece),
+                        None => piece,
+                    };
+                    self.record.bytes_out += passed.len() as u64;
+                    self.settle();
+                    if !passed.is_empty() {
+                        return Poll::Ready(Some(Ok(passed)));
+                    }
+                }
+                Poll::Ready(None) => self.settle(),
+                Poll::Ready(Some(Err(_))) => return self.break_off(Break::Truncated),
+                Poll::Pending => {
+                    return match self.poll_limits(context) {
+                        Poll::Ready(why) => self.break_off(why),
+                        Poll::Pending => Poll::Pending,
+                    };
+                }
             }
-            Poll::Ready(Some(Err(_))) => self.break_off(Break::Truncated),
-            Poll::Pending => match self.poll_limits(context) {
-                Poll::Ready(why) => self.break_off(why),
-                Poll::Pending => Poll::Pending,
-            },
         }
     }
 
@@ -169,6 +187,8 @@ impl Relay {
         if self.body.as_ref().is_some_and(ResponseBody::has_ended) {
             self.body = None;
             self.watch.end();
+            let held_back = self.rest_of_filter();
+            self.pieces.extend(held_back);
         }
         if self.body.is_none() {
             self.finish_upstream(true);
@@ -176,6 +196,12 @@ impl Relay {
                 self.record.end(Outcome::Ok);
             }
         }
+    }
+
+    /// What was held back because it might have been the router's own usage.
+    fn rest_of_filter(&mut self) -> Option<Bytes> {
+        let rest = self.own_usage.as_mut()?.rest();
+        (!rest.is_empty()).then(|| Bytes::from(rest))
     }
 
     /// Gives the slot back, and tells what is learned from the request: an answer that is `whole` shows that the prompt
@@ -242,6 +268,7 @@ impl Relay {
                 if !scanner.between_events() {
                     events.splice(0..0, *b"\n\n");
                 }
+                events.splice(0..0, self.own_usage.as_mut().map(OwnUsage::rest).unwrap_or_default());
                 Some(Bytes::from(events))
             }
             _ => None,

@@ -11,6 +11,7 @@ mod adaptive;
 mod clients_that_leave;
 mod headers_both_ways;
 mod http2;
+mod include_usage;
 mod limits;
 mod models_and_health;
 mod places;

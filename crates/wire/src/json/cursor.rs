@@ -20,6 +20,11 @@ impl<'a> Cursor<'a> {
         Cursor { bytes, at }
     }
 
+    /// Where it is: bytes from the beginning of the text.
+    pub(crate) fn offset(&self) -> usize {
+        self.at
+    }
+
     /// The next byte that is no white space; the cursor comes to stand on it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {

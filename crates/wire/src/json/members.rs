@@ -133,6 +133,11 @@ impl<'a> Value<'a> {
         &self.upto[self.start..]
     }
 
+    /// Where the value stands in the text.
+    pub(crate) fn range(self) -> std::ops::Range<usize> {
+        self.start..self.upto.len()
+    }
+
     /// The string that this is, if it is one.
     pub(crate) fn string(self) -> Option<RawString<'a>> {
         let inside = self.bytes().strip_prefix(b"\"")?.strip_suffix(b"\"")?;

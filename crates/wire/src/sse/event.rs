@@ -55,6 +55,35 @@ pub(super) fn has_usage(data: &[u8]) -> bool {
     })
 }
 
+/// A whole event whose one line of data is a chunk that tells the usage and nothing else: no choice, no error.
+pub(super) fn is_usage_only(event: &[u8]) -> bool {
+    let mut lines = event.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let (mut data, mut others) = (None, 0);
+    for line in lines.by_ref().filter(|line| !line.is_empty()) {
+        match (line.strip_prefix(b"data:"), data) {
+            (Some(found), None) => data = Some(found),
+            _ => others += 1,
+        }
+    }
+    others == 0 && data.is_some_and(|data| has_usage(data) && tells_usage_only(data).unwrap_or(false))
+}
+
+fn tells_usage_only(data: &[u8]) -> Result<bool, Malformed> {
+    let mut cursor = Cursor::new(data);
+    let (mut no_choice, mut usage) = (false, false);
+    let Some(mut members) = cursor.members() else { return Ok(false) };
+    while let Some(key) = members.next_key()? {
+        match key.decoded().as_ref() {
+            b"choices" => no_choice = members.value()?.bytes().iter().all(|byte| b"[] \t".contains(byte)),
+            b"usage" => usage = members.cursor().peek() == Some(b'{'),
+            b"error" => return Ok(false),
+            _ => {}
+        }
+    }
+    cursor.end()?;
+    Ok(no_choice && usage)
+}
+
 /// The event carries a generated token.
 ///
 /// | API | where |
