@@ -40,7 +40,8 @@ fn build() -> Outcome {
 }
 
 fn tests() -> Outcome {
-    let runner: &[&str] = if machine::has("cargo-nextest") { &["nextest", "run"] } else { &["test", "--all-targets"] };
+    let runner: &[&str] =
+        if machine::has("cargo-nextest") { &["nextest", "run"] } else { &["test", "--all-targets", "--no-fail-fast"] };
     machine::run(machine::cargo().args(runner).args(["--workspace", "--locked"])).into()
 }
 
