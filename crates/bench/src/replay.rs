@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use http::Request;
 use http_body_util::Full;
 use isotherm_workload::{
-    Arrival, CHARACTERS_PER_TOKEN, Load, OpenLoop, Plan, PlannedRequest, Session, TenantId, TextWriter, TraceError,
+    Arrival, CHARACTERS_PER_TOKEN, Load, OpenLoop, Plan, PlannedRequest, Session, TextWriter, TraceError,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -216,7 +216,7 @@ impl Shared {
     fn request(&self, planned: &PlannedRequest, conversation: &mut Conversation) -> Request<Full<bytes::Bytes>> {
         let messages = conversation.messages(planned, &self.writer);
         let body = chat::conversation(&messages, planned.output_tokens, self.arm.target.model(), &self.options);
-        http_request(&self.arm.target, body, tenant_name(planned.tenant).as_deref())
+        http_request(&self.arm.target, body, planned.tenant.name().as_deref())
     }
 
     /// An idle connection, the one used last, or a new one.
@@ -224,11 +224,6 @@ impl Shared {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.unwrap_or_else(|| Connection::new(Arc::new(self.arm.target.clone()), self.options.connect_timeout))
     }
-}
-
-/// By what name a router is told of a tenant. The first has none: workloads without tenants are all his.
-fn tenant_name(tenant: TenantId) -> Option<String> {
-    (tenant != TenantId::default()).then(|| format!("tenant-{}", tenant.0))
 }
 
 #[cfg(test)]

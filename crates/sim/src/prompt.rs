@@ -25,7 +25,7 @@ pub(crate) fn beginnings(prompt: &[Piece], into: &mut Vec<Beginning>) {
     }
 }
 
-/// The key of the prompt's first `length` characters.
+/// The key of the prompt's first `length` characters, each tenant's for itself.
 ///
 /// No text is hashed but the names of the pieces and how many characters of each the prefix covers: two prefixes that
 /// are equal as text are equal as such a list, and the other way round.
@@ -40,7 +40,8 @@ pub(crate) fn key(seed: HashSeed, length: PrefixLength, request: &PlannedRequest
         hasher.update(&cut.piece.0.to_le_bytes());
         hasher.update(&cut.characters.to_le_bytes());
     }
-    Some(prefix_key(seed, &KeyScope::default(), None, None, &hasher.finish()?))
+    let tenant = request.tenant.name();
+    Some(prefix_key(seed, &KeyScope::default(), tenant.as_deref(), None, &hasher.finish()?))
 }
 
 /// Writes down the chained hashes of the prompt's whole blocks of [`BLOCK_BYTES`], and returns the hash of all of it and
@@ -110,6 +111,16 @@ mod tests {
         assert_ne!(key_of(4_096, &[short]), key_of(4_096, &[short, piece(3, 50)]), "a short text is used whole");
         assert_eq!(key_of(420, &[short]), key_of(420, &[short, piece(3, 50)]), "cut exactly at a piece's end");
         assert_eq!(key_of(4_096, &[]), None);
+    }
+
+    #[test]
+    fn tenants_with_equal_prompts_have_keys_of_their_own() {
+        let of = |tenant| {
+            let request = PlannedRequest { tenant: TenantId(tenant), ..request(&[piece(1, 1_000)]) };
+            key(HashSeed(1), PrefixLength::default(), &request)
+        };
+        assert_eq!(of(1), of(1));
+        assert!(of(0) != of(1) && of(1) != of(2));
     }
 
     #[test]

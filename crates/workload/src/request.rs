@@ -92,6 +92,14 @@ pub struct SessionId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TenantId(pub u32);
 
+impl TenantId {
+    /// By what name clients tell a router of it. Number 0 has none, since a workload with one tenant has no need to
+    /// name it.
+    pub fn name(self) -> Option<String> {
+        (self.0 > 0).then(|| format!("tenant-{}", self.0))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
