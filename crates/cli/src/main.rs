@@ -48,6 +48,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // Where a person watches, only what is wrong is news; what a service does belongs into its log.
     output::start_logging(if matches!(arguments.command, Command::Serve(_)) { "info" } else { "warn" });
+    output::keep_panics_brief();
     let done = match arguments.command {
         Command::Up(arguments) => commands::up::run(arguments),
         Command::Serve(arguments) => commands::serve::run(arguments),

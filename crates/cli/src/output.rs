@@ -21,6 +21,14 @@ pub(crate) fn start_logging(level: &str) {
         .init();
 }
 
+/// Tells where the process panicked, never with what: a panic's message can hold a piece of somebody's prompt.
+pub(crate) fn keep_panics_brief() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
+        tracing::error!("a bug: panicked{place}");
+    }));
+}
+
 /// Prints text to standard output. A reader that has seen enough (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Outcome {
     let mut out = io::stdout().lock();
