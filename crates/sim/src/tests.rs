@@ -127,6 +127,42 @@ fn tuning_finds_parameters_that_keep_documents_together() {
     assert_eq!(best.strategy.parse::<Rule>().unwrap().to_string(), best.strategy);
 }
 
+/// AWS's published ranges, widened by two points; hit rates by three. Ten minutes instead of an hour.
+#[test]
+fn both_measurements_of_aws_are_reproduced() {
+    let rows = [
+        ("aws-long", [-0.79, -0.69], [-0.39, -0.31], [0.13, 0.18], [0.25, 0.82]),
+        ("aws-sharegpt", [-0.18, -0.11], [-0.39, -0.22], [-0.003, 0.04], [0.30, 0.80]),
+    ];
+    for (name, p50, p90, throughput, hit_rates) in rows {
+        let shipped = shipped().find(|shipped| shipped.name == name).unwrap();
+        let scenario = Scenario { duration: Duration::from_secs(600), seeds: 2, ..shipped.scenario().unwrap() };
+        let study = compare(&scenario, 2, &()).unwrap();
+        let [random, prefix_aware] = [0, 1].map(|place| &study.report.strategies[place]);
+        let change = prefix_aware.change.as_ref().unwrap().measures;
+        let ttft = change.ttft_ms.unwrap();
+        for (figure, [low, high]) in
+            [(ttft.p50, p50), (ttft.p90, p90), (change.requests_per_second.unwrap(), throughput)]
+        {
+            assert!((low..=high).contains(&figure), "{name}: {figure} is not from {low} to {high}");
+        }
+        for (summary, expected) in [random, prefix_aware].into_iter().zip(hit_rates) {
+            let hit_rate = summary.measures.hit_rate.unwrap();
+            assert!((hit_rate - expected).abs() < 0.03, "{name}, {}: {hit_rate}", summary.strategy);
+        }
+    }
+}
+
+#[test]
+fn the_example_in_the_documentation_is_a_scenario() {
+    let page = include_str!("../../../docs/simulator.md");
+    let examples: Vec<&str> = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        scenario(example);
+    }
+}
+
 #[test]
 fn mistakes_in_a_scenario_are_told_with_their_place() {
     let refuse = |from: &str, to: &str| {
