@@ -38,6 +38,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Instead of what the scenario says")]
     strategies: Vec<Rule>,
 
+    /// The strategy that changes refer to [default: the first]
+    #[arg(long, value_name = "STRATEGY", help_heading = "Instead of what the scenario says")]
+    baseline: Option<Rule>,
+
     /// How many seeds, the same ones for each strategy
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           help_heading = "Instead of what the scenario says")]
@@ -133,6 +137,10 @@ impl Arguments {
         let usage = |flag: &str, error: &dyn std::fmt::Display| Failure::Usage(format!("{flag}: {error}"));
         if !self.strategies.is_empty() {
             scenario.strategies.clone_from(&self.strategies);
+        }
+        if let Some(baseline) = &self.baseline {
+            scenario.strategies.retain(|rule| rule != baseline);
+            scenario.strategies.insert(0, baseline.clone());
         }
         scenario.seeds = self.seeds.unwrap_or(scenario.seeds);
         if let Some(instances) = self.instances {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Study;
 use super::picture::{Axis, COLOURS, Lines, Rows, escape, percent};
-use super::text::{CHANGES, Column, FIGURES, WORK, bound_values, change_cell, known};
+use super::text::{CHANGES, Column, FIGURES, WORK, bound_values, change_cell, known, notes};
 use crate::{Detail, Moment, StrategySummary};
 
 /// The page.
@@ -18,8 +18,8 @@ pub fn page(study: &Study) -> String {
     page.push_str(&figures(study));
     page.push_str(&pictures(study));
     page.push_str("<h2>How this came about</h2>");
-    for line in super::text::notes(study).lines().skip(1) {
-        let _ = write!(page, "<p>{}</p>", escape(line));
+    for note in notes(study).iter().skip(1) {
+        let _ = write!(page, "<p>{}</p>", escape(note));
     }
     page.push_str("</main></body></html>\n");
     page

@@ -156,6 +156,7 @@ fn the_text_sets_strategies_in_rows_with_the_bound_and_the_changes() {
     assert!(row("(clairvoyant bound)").contains("90.0%"), "{text}");
     assert!(text.contains("-50.0% ±") && text.contains("+60.0 pt ±0.0"), "{text}");
     assert!(text.contains("4 seeds from 1 on") && text.contains("Fitted: nothing."), "{text}");
+    assert!(text.contains("FAST: 4 of 3600 requests failed."), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
 }
 

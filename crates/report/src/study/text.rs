@@ -1,6 +1,7 @@
 //! A study as text: strategies in rows, so that any number of them fits a terminal.
 
 use super::Study;
+use crate::comparison::wrapped;
 use crate::measures::{Latency, Measures};
 use crate::table::{Align, Table};
 use crate::{Change, StrategySummary};
@@ -17,7 +18,7 @@ pub fn text(study: &Study) -> String {
         text.push_str(&change_table(&changes));
     }
     text.push('\n');
-    text.push_str(&notes(study));
+    notes(study).iter().for_each(|note| text.push_str(&wrapped(note)));
     text
 }
 
@@ -146,30 +147,37 @@ pub(super) fn change_cell(change: &Change, column: &Column) -> Option<String> {
     Some(format!("{value:+.1}{unit} ±{half:.1}"))
 }
 
-/// How the figures came about, and what was fitted.
-pub(super) fn notes(study: &Study) -> String {
+/// How the figures came about, and what was fitted: a sentence or two each.
+pub(super) fn notes(study: &Study) -> Vec<String> {
     let minutes = |seconds: f64| format!("{:.1} min", seconds / 60.0);
     let instances =
         study.report.instances.map_or_else(String::new, |count| format!(", {count} instances at the start"));
     let users = if study.report.users > 0 { format!(", {} users", study.report.users) } else { String::new() };
-    let mut text = format!(
-        "{}: {}.\n{} seeds from {} on, each {} of engine time, {} of it warm-up{instances}{users}.\n",
-        study.report.scenario,
-        study.title,
-        study.seeds,
-        study.report.seed,
-        minutes(study.duration_seconds),
-        minutes(study.warm_up_seconds),
-    );
+    let seeds = match study.seeds {
+        1 => format!("Seed {}", study.report.seed),
+        seeds => format!("{seeds} seeds from {} on, each", study.report.seed),
+    };
+    let mut notes = vec![
+        format!("{}: {}.", study.report.scenario, study.title),
+        format!(
+            "{seeds} {} of engine time, {} of it warm-up{instances}{users}.",
+            minutes(study.duration_seconds),
+            minutes(study.warm_up_seconds),
+        ),
+    ];
     let objectives = [("TTFT", study.objectives.ttft_ms), ("token gap", study.objectives.token_gap_ms)];
     let objectives: Vec<String> =
         objectives.into_iter().filter_map(|(what, most)| Some(format!("{what} up to {:.0} ms", most?))).collect();
     if !objectives.is_empty() {
-        text.push_str(&format!("Goodput counts answers with {}.\n", objectives.join(" and ")));
+        notes.push(format!("Goodput counts answers with {}.", objectives.join(" and ")));
+    }
+    for summary in study.report.strategies.iter().filter(|summary| summary.errors > 0) {
+        let StrategySummary { strategy, requests, errors, .. } = summary;
+        notes.push(format!("{strategy}: {errors} of {requests} requests failed."));
     }
     for (what, sentences) in [("Fitted", &study.fitted), ("Predicted", &study.predicted)] {
-        sentences.iter().for_each(|sentence| text.push_str(&format!("{what}: {sentence}.\n")));
+        notes.extend(sentences.iter().map(|sentence| format!("{what}: {sentence}.")));
     }
-    study.report.invalid.iter().for_each(|sentence| text.push_str(&format!("INVALID: {sentence}\n")));
-    text
+    notes.extend(study.report.invalid.iter().map(|sentence| format!("INVALID: {sentence}")));
+    notes
 }
