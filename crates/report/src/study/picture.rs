@@ -182,11 +182,17 @@ impl Mapping {
                 (first..=last).map(|multiple| multiple as f64 * step).collect()
             }
             Axis::Logarithmic => {
-                let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-                let all = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(decade)));
-                all.filter(|tick| (self.low..=self.high).contains(tick)).collect()
+                let few = self.decimal_ticks(&[1.0, 2.0, 5.0]);
+                if few.len() > 3 { few } else { self.decimal_ticks(&[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]) }
             }
         }
+    }
+
+    /// These digits in every decade, as far as they lie on the axis.
+    fn decimal_ticks(&self, digits: &[f64]) -> Vec<f64> {
+        let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
+        let all = decades.flat_map(|decade| digits.iter().map(move |digit| digit * 10_f64.powi(decade)));
+        all.filter(|tick| (self.low..=self.high).contains(tick)).collect()
     }
 }
 
@@ -224,6 +230,8 @@ mod tests {
         assert_eq!(linear.ticks(), [0.0, 1_000.0, 2_000.0, 3_000.0]);
         let logarithmic = Mapping::new(Axis::Logarithmic, (43.0, 800.0), [0.0, 1.0]);
         assert_eq!(logarithmic.ticks(), [50.0, 100.0, 200.0, 500.0]);
+        let narrow = Mapping::new(Axis::Logarithmic, (43.0, 130.0), [0.0, 1.0]);
+        assert_eq!(narrow.ticks(), [50.0, 60.0, 80.0, 100.0]);
         assert_eq!((number(0.2), number(1_000.0)), ("0.2".to_owned(), "1000".to_owned()));
     }
 
