@@ -43,6 +43,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<(), Failure> {
     let folder = std::path::absolute(&folder).map_err(|error| Failure::file(&folder, &error))?;
     let installed = setup::install(&folder)?;
     machine::run(machine::cargo().args(["build", "--release", "--locked", "--package", "isotherm"]))?;
+    let busy = document::load_average();
     let mut replicas = Vec::new();
     for ordinal in 0..REPLICAS {
         replicas.push(Replica::start(&installed, &folder, ordinal)?);
@@ -59,7 +60,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<(), Failure> {
         println!("\n{title}\n\n{table}");
         tables.push((title, table));
     }
-    document::write(&tables)
+    document::write(&tables, &busy)
 }
 
 /// The comparison that `isotherm bench` makes, with documents of 2,000 tokens, which this model computes in about a

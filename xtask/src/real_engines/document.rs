@@ -16,8 +16,15 @@ clients' own; caches are cold for each strategy, because each gets other words. 
 the machine.
 ";
 
+/// How busy the machine was in the last minute. Whatever else runs makes the engines slower; it does not change what
+/// their caches hold.
+pub(crate) fn load_average() -> String {
+    let averages = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    averages.split_whitespace().next().unwrap_or("unknown").to_owned()
+}
+
 /// Writes the page: machine, date, and a table for each run.
-pub(crate) fn write(tables: &[(&str, String)]) -> Result<(), Failure> {
+pub(crate) fn write(tables: &[(&str, String)], busy: &str) -> Result<(), Failure> {
     let file = machine::root().join("docs/real-engines.md");
     let date = machine::output(machine::command("date").args(["--utc", "+%Y-%m-%d %H:%M UTC"]))?;
     let commit = machine::output(machine::command("git").args(["rev-parse", "--short", "HEAD"]));
@@ -26,7 +33,8 @@ pub(crate) fn write(tables: &[(&str, String)]) -> Result<(), Failure> {
     // Writing into a String cannot fail.
     let _ = writeln!(
         page,
-        "\nMeasured on {} at commit {}, {cores} cores of {}.",
+        "\nMeasured on {} at commit {}, {cores} cores of {}, load average {busy} before the start (on a busy machine \
+         times are longer; hit rates are not touched).",
         date.trim(),
         commit.as_deref().unwrap_or("unknown").trim(),
         processor()
