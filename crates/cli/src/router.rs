@@ -20,6 +20,9 @@ use crate::signals::Hangups;
 /// How long the last lines of the access log may take to be written.
 const FLUSH: Duration = Duration::from_secs(2);
 
+/// How long instances are given to say what they serve before clients are let in.
+const FIRST_WORD: Duration = Duration::from_secs(1);
+
 /// What a router is started from.
 pub(crate) struct Setup {
     /// What it is told.
@@ -71,6 +74,8 @@ impl Router {
             fleet.add_instance(instance).map_err(|error| Failure::Running(error.to_string()))?;
         }
         let tasks = fleet.spawn();
+
+        hear_of_instances(&fleet).await;
 
         let settings = Settings::of(&config);
         let data_plane = DataPlane::start(settings, fleet.clone(), Arc::clone(&metrics), access_log.clone())
@@ -144,6 +149,18 @@ impl Router {
         let log = self.access_log;
         let _ = tokio::task::spawn_blocking(move || log.flush(FLUSH)).await;
     }
+}
+
+/// Waits a moment until every instance has said what it serves or has shown to be down, so that the first client finds
+/// the models listed. One that does neither holds nothing up: it may take minutes to load its model.
+async fn hear_of_instances(fleet: &Fleet) {
+    let heard = async {
+        while fleet.list().iter().any(|instance| instance.models.is_none() && instance.availability == "up") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    // Past the time, they are heard of while requests are served.
+    let _ = tokio::time::timeout(FIRST_WORD, heard).await;
 }
 
 fn open_access_log(target: &AccessLogTarget, metrics: &Metrics) -> Result<AccessLog, Failure> {
