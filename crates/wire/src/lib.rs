@@ -5,6 +5,7 @@
 //! linear in their number and in memory with a stated bound.
 
 pub mod api;
+pub mod aws;
 pub mod error;
 mod json;
 pub mod request;

@@ -1,0 +1,1 @@
+//! Application Auto Scaling: targets, target tracking and what came of them.

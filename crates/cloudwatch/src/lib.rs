@@ -1,0 +1,1 @@
+//! CloudWatch's metrics and alarms over the router's own figures.

@@ -1,0 +1,1 @@
+//! Records on disk: typed, transactional, and there again after a crash.

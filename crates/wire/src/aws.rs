@@ -1,0 +1,41 @@
+//! What every service of AWS's that the router speaks has in common: who calls, what is asked, and what is answered.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use http::Response;
+use http::request::Parts;
+
+/// A request to one of AWS's services whose sender is known.
+#[derive(Debug)]
+pub struct AwsRequest {
+    /// Method, path, query and headers as they came.
+    pub head: Parts,
+    /// The body, whole, as it came (still compressed where the client compressed it).
+    pub body: Bytes,
+    /// Who sends it.
+    pub caller: Caller,
+}
+
+/// On whose behalf a request to a service of AWS's comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The account, twelve digits: resources belong to it.
+    pub account: String,
+    /// The region that the request was signed for; what ARNs are made with.
+    pub region: String,
+    /// The access key that it was signed with; `None` where the router authenticates nobody and nothing was signed.
+    pub access_key: Option<String>,
+    /// The name that the key has in the router's configuration.
+    pub name: Option<String>,
+}
+
+/// An answer that is being worked out.
+pub type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
+
+/// One of AWS's services: the control plane, CloudWatch, Application Auto Scaling, STS.
+pub trait AwsService: Send + Sync {
+    /// Answers a request; errors are answers, too, in the service's own form.
+    fn call(&self, request: AwsRequest) -> Answering;
+}
