@@ -81,12 +81,15 @@ pub struct InstanceSpec {
     pub weight: Weight,
     /// The most requests that this router keeps in flight on it; no bound when `None`.
     pub max_in_flight: Option<NonZeroU32>,
+    /// What it is a copy on: an inference component's copies are routed one by one, but a key prefers first one of the
+    /// instances that they lie on, then one of the copies there. `None` for an instance that stands for itself.
+    pub host: Option<InstanceId>,
 }
 
 impl InstanceSpec {
     /// An instance of weight 1 without a bound.
     pub fn new(id: impl Into<InstanceId>) -> InstanceSpec {
-        InstanceSpec { id: id.into(), weight: Weight::ONE, max_in_flight: None }
+        InstanceSpec { id: id.into(), weight: Weight::ONE, max_in_flight: None, host: None }
     }
 }
 

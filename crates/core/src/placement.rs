@@ -5,23 +5,67 @@
 //! 1998). Weights enter by the logarithmic method: with u uniform in (0, 1), the instance with the least −ln(u)/w is
 //! first with probability w over the sum of weights.
 
+use std::cmp::Ordering;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{InstanceId, PrefixKey, Weight};
 
 /// An instance's id as a number, computed once when the instance is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InstanceHash(u64);
+pub(crate) struct InstanceHash(u64);
 
 impl InstanceHash {
     /// The hash of an id.
-    pub fn of(id: &InstanceId) -> InstanceHash {
+    fn of(id: &InstanceId) -> InstanceHash {
         InstanceHash(xxh3_64(id.as_str().as_bytes()))
     }
 }
 
-/// How far an instance stands from the front of a key's order: the lower, the earlier.
-pub(crate) fn distance(key: PrefixKey, instance: InstanceHash, weight: Weight) -> f64 {
+/// Where an instance stands, as rendezvous hashing sees it: by itself, or as a copy on a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// What keys rank first: the host of a copy, else the instance itself.
+    rank: InstanceHash,
+    /// What they rank among those of one host.
+    copy: Option<InstanceHash>,
+}
+
+impl Standing {
+    pub(crate) fn of(id: &InstanceId, host: Option<&InstanceId>) -> Standing {
+        let own = InstanceHash::of(id);
+        host.map_or(Standing { rank: own, copy: None }, |host| Standing {
+            rank: InstanceHash::of(host),
+            copy: Some(own),
+        })
+    }
+
+    /// Whether both are copies on one host.
+    pub(crate) fn is_beside(self, other: Standing) -> bool {
+        self.copy.is_some() && other.copy.is_some() && self.rank == other.rank
+    }
+}
+
+/// How far an instance stands from the front of a key's order: the lower, the earlier. Copies stand together with those
+/// on the same host.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Distance {
+    rank: f64,
+    copy: f64,
+}
+
+impl Distance {
+    pub(crate) fn of(key: PrefixKey, standing: Standing, weight: Weight) -> Distance {
+        let rank = distance(key, standing.rank, weight);
+        Distance { rank, copy: standing.copy.map_or(0.0, |copy| distance(key, copy, weight)) }
+    }
+
+    pub(crate) fn total_cmp(&self, other: &Distance) -> Ordering {
+        self.rank.total_cmp(&other.rank).then_with(|| self.copy.total_cmp(&other.copy))
+    }
+}
+
+fn distance(key: PrefixKey, instance: InstanceHash, weight: Weight) -> f64 {
     let mut bytes = [0; 24];
     bytes[..16].copy_from_slice(&key.as_u128().to_le_bytes());
     bytes[16..].copy_from_slice(&instance.0.to_le_bytes());

@@ -14,7 +14,8 @@ pub use self::explain::{InstanceView, OrderEntry, ScoreEntry};
 pub use self::feedback::Report;
 use crate::adaptive::{Adaptive, Beliefs};
 use crate::evidence::{Health, PROBES_TO_DOWN};
-use crate::{Evidence, Generation, InstanceHash, InstanceId, InstanceSpec, Models, RetryBudget, Routing, Time, Weight};
+use crate::placement::Standing;
+use crate::{Evidence, Generation, InstanceId, InstanceSpec, Models, RetryBudget, Routing, Time, Weight};
 
 /// The instances of a variant and how requests are spread over them.
 ///
@@ -37,7 +38,7 @@ pub struct VariantState<T> {
 #[derive(Debug)]
 pub(crate) struct Instance<T> {
     id: InstanceId,
-    hash: InstanceHash,
+    standing: Standing,
     weight: Weight,
     max_in_flight: Option<NonZeroU32>,
     generation: Generation,
@@ -94,7 +95,7 @@ impl<T: Clone> VariantState<T> {
         let generation = Generation(self.next_generation);
         self.next_generation += 1;
         self.instances.push(Instance {
-            hash: InstanceHash::of(&spec.id),
+            standing: Standing::of(&spec.id, spec.host.as_ref()),
             id: spec.id,
             weight: spec.weight,
             max_in_flight: spec.max_in_flight,
@@ -125,6 +126,7 @@ impl<T: Clone> VariantState<T> {
         if let Some(instance) = found {
             instance.weight = spec.weight;
             instance.max_in_flight = spec.max_in_flight;
+            instance.standing = Standing::of(&spec.id, spec.host.as_ref());
             return true;
         }
         false

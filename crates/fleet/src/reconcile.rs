@@ -41,7 +41,7 @@ impl Desired {
     }
 
     fn spec(&self) -> InstanceSpec {
-        InstanceSpec { id: self.id.clone(), weight: self.weight, max_in_flight: self.max_in_flight }
+        InstanceSpec { id: self.id.clone(), weight: self.weight, max_in_flight: self.max_in_flight, host: None }
     }
 
     fn instance(&self, variant: &Variant, origin: &Origin) -> Arc<Instance> {

@@ -10,7 +10,7 @@ use rand::Rng;
 
 use super::{Instance, ScoreEntry, VariantState};
 use crate::adaptive::{BLOCK_BYTES, Prompt};
-use crate::placement::{distance, percentile};
+use crate::placement::{Distance, percentile};
 use crate::{
     Arm, Choice, Decision, Generation, InstanceId, ModelHash, PrefixKey, Reason, Refusal, Slot, SpillCause, Strategy,
     Time,
@@ -27,6 +27,8 @@ pub struct RouteRequest<'a> {
     pub prompt: Option<&'a Prompt>,
     /// The instance that its session or stored response lives on; beats every strategy while that one is eligible.
     pub pinned: Option<&'a InstanceId>,
+    /// The instances that it may go to at all, where not all may: the copies that hold an adapter.
+    pub within: Option<&'a [InstanceId]>,
     /// The lives that failed it already.
     pub tried: &'a [Generation],
 }
@@ -35,7 +37,7 @@ pub struct RouteRequest<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     index: usize,
-    distance: f64,
+    distance: Distance,
 }
 
 /// What a strategy picked and why.
@@ -79,11 +81,13 @@ impl<T: Clone> VariantState<T> {
         candidates.clear();
         let (mut in_service, mut served, mut ejected) = (false, false, 0);
         for (index, instance) in self.instances.iter().enumerate() {
-            let serves = instance.models.may_serve(request.model);
+            let allowed = request.within.is_none_or(|within| within.contains(&instance.id));
+            let serves = allowed && instance.models.may_serve(request.model);
             served |= serves;
             in_service |= !instance.draining;
             if serves && !instance.draining && !instance.health.is_down() {
-                let distance = request.key.map_or(0.0, |key| distance(key, instance.hash, instance.weight));
+                let of_key = |key| Distance::of(key, instance.standing, instance.weight);
+                let distance = request.key.map(of_key).unwrap_or_default();
                 candidates.push(Candidate { index, distance });
                 ejected += usize::from(instance.health.is_ejected(now));
             }
@@ -179,7 +183,7 @@ impl<T: Clone> VariantState<T> {
         let home = request.key.and_then(|_| nearest(candidates.iter().copied()));
         let home = home.map(|home| &self.instances[home.index]);
         let (home_id, home_in_flight) = home.map(|home| (home.id.clone(), home.in_flight)).unzip();
-        let ahead = candidates.iter().filter(|candidate| candidate.distance < chosen.distance).count();
+        let ahead = candidates.iter().filter(|one| one.distance.total_cmp(&chosen.distance).is_lt()).count();
         let prompt = self.looked_up(request);
         let instance = &mut self.instances[chosen.index];
         instance.in_flight += 1;
@@ -256,6 +260,13 @@ impl<'a, T> Open<'a, T> {
             let open = instance.has_room() && !self.tried.contains(&instance.generation);
             open.then_some((candidate, instance))
         })
+    }
+}
+
+impl<T> Open<'_, T> {
+    /// Whether two candidates are copies on one instance.
+    fn are_beside(&self, one: Candidate, other: Candidate) -> bool {
+        self.instances[one.index].standing.is_beside(self.instances[other.index].standing)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::VariantState;
-use crate::placement::distance;
+use crate::placement::Distance;
 use crate::{Availability, Generation, InstanceId, ModelHash, PrefixKey, Time, Weight};
 
 /// One instance as it stands.
@@ -75,7 +75,7 @@ impl<T: Clone> VariantState<T> {
             .map(|(view, instance)| {
                 let serves = instance.models.may_serve(model);
                 let eligible = serves && view.availability == Availability::Up;
-                (distance(key, instance.hash, instance.weight), OrderEntry { instance: view, eligible })
+                (Distance::of(key, instance.standing, instance.weight), OrderEntry { instance: view, eligible })
             })
             .collect();
         entries.sort_by(|a, b| a.0.total_cmp(&b.0));

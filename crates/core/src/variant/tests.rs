@@ -1,6 +1,7 @@
 //! Behaviour of choosing, and properties under any interleaving of choose, finish, remove and re-add.
 
 mod adaptive;
+mod copies;
 
 use std::num::NonZeroU32;
 use std::time::Duration;

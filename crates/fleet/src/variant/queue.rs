@@ -49,6 +49,7 @@ struct Waiter {
 struct Wants {
     model: Option<ModelHash>,
     pinned: Option<InstanceId>,
+    within: Option<Box<[InstanceId]>>,
     tried: Box<[Generation]>,
 }
 
@@ -72,7 +73,12 @@ impl Queue {
     pub(super) fn join(&mut self, request: &RouteRequest<'_>, rng: Pcg64) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
-        let wants = Wants { model: request.model, pinned: request.pinned.cloned(), tried: Box::from(request.tried) };
+        let wants = Wants {
+            model: request.model,
+            pinned: request.pinned.cloned(),
+            within: request.within.map(Box::from),
+            tried: Box::from(request.tried),
+        };
         self.waiters.push_back(Waiter {
             ticket,
             key: request.key,
@@ -158,6 +164,7 @@ impl Waiter {
             prompt: self.prompt.as_ref(),
             model: self.wants.model,
             pinned: self.wants.pinned.as_ref(),
+            within: self.wants.within.as_deref(),
             tried: &self.wants.tried,
         };
         state.choose(&request, now, &mut self.rng)

@@ -14,7 +14,8 @@ use rand_pcg::Pcg64;
 use super::{Placement, Variant, Waiting};
 use crate::testing::{fleet, one_variant, variant as first_variant};
 
-const ANY: RouteRequest<'static> = RouteRequest { key: None, prompt: None, model: None, pinned: None, tried: &[] };
+const ANY: RouteRequest<'static> =
+    RouteRequest { key: None, prompt: None, model: None, pinned: None, within: None, tried: &[] };
 
 /// A variant of instances `a`, `b`, … that take one request each.
 fn variant(n: usize) -> Arc<Variant> {

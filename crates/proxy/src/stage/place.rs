@@ -49,7 +49,14 @@ impl Wish {
     /// The wish as routing takes it, for a request that `tried` failed already.
     pub(crate) fn request<'w>(&'w self, tried: &'w [isotherm_core::Generation]) -> RouteRequest<'w> {
         let Wish { key, prompt, model, pinned, .. } = self;
-        RouteRequest { key: *key, prompt: prompt.as_ref(), model: *model, pinned: pinned.as_ref(), tried }
+        RouteRequest {
+            key: *key,
+            prompt: prompt.as_ref(),
+            model: *model,
+            pinned: pinned.as_ref(),
+            within: None,
+            tried,
+        }
     }
 }
 

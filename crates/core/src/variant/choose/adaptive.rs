@@ -5,7 +5,7 @@ use rand::Rng;
 
 use super::{Candidate, Open, Pick, nearest};
 use crate::adaptive::{Adaptive, Prompt};
-use crate::placement::distance;
+use crate::placement::Distance;
 use crate::variant::Instance;
 use crate::{PrefixKey, Reason};
 
@@ -48,7 +48,7 @@ pub(super) fn best<T>(
     let new = prompt.blocks.get(known as usize).map_or(prompt.whole, |block| block.0);
     let key = PrefixKey::from_u128(u128::from(new) << 64 | u128::from(prompt.tenant ^ u64::from(explore)));
     let equal = open.iter().filter(|(_, instance)| score(instance) <= bound).map(|(candidate, instance)| Candidate {
-        distance: distance(key, instance.hash, instance.weight),
+        distance: Distance::of(key, instance.standing, instance.weight),
         ..candidate
     });
     nearest(equal)

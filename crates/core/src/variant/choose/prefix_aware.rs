@@ -14,7 +14,10 @@ pub(super) fn pick<T>(open: &Open<'_, T>, rules: PrefixAware) -> Option<Pick> {
     let home = nearest(open.candidates.iter().copied())?;
     let first_below = nearest(below().map(|(candidate, _)| candidate));
     match first_below {
-        Some(first) if first.index == home.index => Some(Pick::new(home, Reason::Home)),
+        // Another copy on the home instance is home, too.
+        Some(first) if first.index == home.index || open.are_beside(first, home) => {
+            Some(Pick::new(first, Reason::Home))
+        }
         Some(next) => {
             let candidate = match rules.spill {
                 SpillRule::Next => next,
