@@ -7,26 +7,33 @@ mod tests;
 use std::sync::Arc;
 
 use isotherm_config::Config;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::fleet::Writer;
-use crate::{Endpoint, Fleet, Topology, TrafficShare, Variant};
+use crate::{Endpoint, Fleet, Owner, Topology, TrafficShare, Variant};
 
 impl Fleet {
     /// Makes the fleet what the configuration describes.
     ///
-    /// Changes only what came from the file: instances that were added or removed by the admin API stay so, and so do
+    /// Changes only what came from the file: managed endpoints stay as they are, instances that were added or removed by the admin API stay so, and so do
     /// drains. An instance whose id, URL and key stay keeps its counters and its health; new weights, bounds and
     /// routing are taken over in place. Requests in flight on what is gone end undisturbed.
     pub fn apply(&self, config: &Config) {
         self.write(|writer, before| {
-            let endpoints = config.endpoints.iter().map(|endpoint| self.endpoint(writer, before, endpoint)).collect();
-            self.publish(endpoints);
-            // Only now that nobody finds them any more.
-            let after = self.topology();
-            for gone in before.variants().filter(|variant| after.variants().all(|kept| !Arc::ptr_eq(kept, variant))) {
-                gone.retire();
+            let (managed, of_file): (Vec<_>, Vec<_>) =
+                before.endpoints().iter().cloned().partition(|endpoint| endpoint.owner() == Owner::Managed);
+            let is_managed = |name: &str| managed.iter().any(|endpoint| **endpoint.name() == *name);
+            let mut endpoints = Vec::with_capacity(of_file.len() + managed.len());
+            for endpoint in &config.endpoints {
+                if is_managed(endpoint.name.as_str()) {
+                    warn!(endpoint = %endpoint.name, "left out of the file's: the control plane has one of that name");
+                } else {
+                    endpoints.push(self.endpoint(writer, before, endpoint));
+                }
             }
+            endpoints.extend(managed);
+            self.publish_and_retire(before, endpoints);
+            let after = self.topology();
             writer.withdrawn.retain(|location, _| after.variant_at(location).is_some());
         });
     }
@@ -47,18 +54,22 @@ impl Fleet {
                     variant.set_plan(configured.clone());
                     Arc::clone(variant)
                 }
-                None => Arc::new(Variant::new(Arc::clone(&name), configured.clone(), self.metrics(), self.clock())),
+                None => {
+                    let (endpoint, plan) = (Arc::clone(&name), configured.clone());
+                    let variant = Variant::new(endpoint, plan.name.shared(), 0, plan, self.metrics(), self.clock());
+                    Arc::new(variant)
+                }
             };
             writer.follow_file(&variant);
             TrafficShare { variant, weight: configured.weight.get() }
         };
-        Arc::new(Endpoint::new(name.clone(), configured.variants.iter().map(share).collect()))
+        Arc::new(Endpoint::of_file(name.clone(), configured.variants.iter().map(share).collect()))
     }
 }
 
 impl Variant {
     /// Ends the life of every instance of a variant that is no longer there.
-    fn retire(&self) {
+    pub(crate) fn retire(&self) {
         info!(endpoint = %self.endpoint(), variant = %self.name(), "variant removed");
         for one in self.instances(self.clock().now()) {
             self.remove(one.instance.id(), "its variant was removed");

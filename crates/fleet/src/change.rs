@@ -11,7 +11,7 @@ use isotherm_config::{ApiKey, InstanceUrl};
 use isotherm_core::{InstanceId, Weight};
 
 use crate::reconcile::Desired;
-use crate::{Fleet, InstanceNow, InstanceStatus, Origin, Topology, Variant};
+use crate::{Fleet, InstanceNow, InstanceStatus, Origin, Owner, Topology, Variant};
 
 /// An instance to add.
 #[derive(Debug, Clone)]
@@ -105,6 +105,12 @@ pub enum ChangeError {
         /// The URL of the one that is there.
         url: String,
     },
+    /// The endpoint is a control plane's.
+    #[error("endpoint {endpoint:?} is managed: change its instances by UpdateEndpointWeightsAndCapacities")]
+    Managed {
+        /// The endpoint.
+        endpoint: String,
+    },
     /// It is the variant's last instance.
     #[error(
         "{id:?} is the last instance of variant {variant:?}: without it nothing would answer; add another one first"
@@ -122,6 +128,7 @@ impl Fleet {
     pub fn add_instance(&self, new: NewInstance) -> Result<InstanceStatus, ChangeError> {
         self.write(|writer, topology| {
             let variant = find_variant(topology, new.endpoint.as_deref(), new.variant.as_deref())?;
+            refuse_if_managed(topology, variant)?;
             let id = new.id.unwrap_or_else(|| InstanceId::new(new.url.to_string()));
             let present = variant.instances(self.clock().now());
             let same = |one: &&InstanceNow| *one.instance.id() == id || one.instance.address().is_at(&new.url);
@@ -130,7 +137,8 @@ impl Fleet {
                 return Err(ChangeError::Duplicate { id, url });
             }
             let (url, api_key) = (new.url, new.api_key);
-            let desired = Desired { id, url, weight: new.weight, max_in_flight: new.max_in_flight, api_key };
+            let desired =
+                Desired { id, host: None, url, weight: new.weight, max_in_flight: new.max_in_flight, api_key };
             desired.add_to(variant, &new.origin);
             writer.withdrawn.remove(&variant.location_of(&desired.id));
             self.publish(topology.endpoints().to_vec());
@@ -159,6 +167,7 @@ impl Fleet {
         self.write(|writer, topology| {
             let now = self.clock().now();
             let (variant, one) = find_instance(topology, name, now)?;
+            refuse_if_managed(topology, variant)?;
             if if_last == IfLast::Keep && variant.instances(now).len() == 1 {
                 let (id, variant) = (one.instance.id().to_string(), variant.name().to_string());
                 return Err(ChangeError::LastInstance { id, variant });
@@ -177,6 +186,15 @@ impl Fleet {
 
     fn status(&self, one: &InstanceNow) -> InstanceStatus {
         InstanceStatus::of(one, self.clock().now())
+    }
+}
+
+fn refuse_if_managed(topology: &Topology, variant: &Variant) -> Result<(), ChangeError> {
+    match topology.endpoint(variant.endpoint()) {
+        Some(endpoint) if endpoint.owner() == Owner::Managed => {
+            Err(ChangeError::Managed { endpoint: endpoint.name().to_string() })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -21,7 +21,9 @@ impl Directory {
     /// Merges what the instances of these endpoints list.
     pub(crate) fn of(endpoints: &[Arc<Endpoint>]) -> Directory {
         let mut directory = Directory::default();
-        for (index, endpoint) in endpoints.iter().enumerate() {
+        // Who wants a component says so by its name.
+        let by_model = endpoints.iter().enumerate().filter(|(_, endpoint)| !endpoint.has_components());
+        for (index, endpoint) in by_model {
             let listings: Vec<_> = endpoint.variants().iter().flat_map(|share| share.variant.listings()).collect();
             let says_all = !listings.is_empty() && listings.iter().all(Option::is_some);
             if !says_all {

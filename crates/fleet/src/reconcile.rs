@@ -16,6 +16,8 @@ use crate::{Instance, InstanceNow, Origin, Variant};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Desired {
     pub(crate) id: InstanceId,
+    /// The instance that it lies on, where it is a copy of a component.
+    pub(crate) host: Option<InstanceId>,
     pub(crate) url: InstanceUrl,
     pub(crate) weight: Weight,
     pub(crate) max_in_flight: Option<NonZeroU32>,
@@ -37,11 +39,17 @@ impl Desired {
     }
 
     fn new(id: InstanceId, url: InstanceUrl, entry: &InstanceEntry) -> Desired {
-        Desired { id, url, weight: entry.weight, max_in_flight: entry.max_in_flight, api_key: entry.api_key.clone() }
+        let (weight, max_in_flight, api_key) = (entry.weight, entry.max_in_flight, entry.api_key.clone());
+        Desired { id, host: None, url, weight, max_in_flight, api_key }
     }
 
     fn spec(&self) -> InstanceSpec {
-        InstanceSpec { id: self.id.clone(), weight: self.weight, max_in_flight: self.max_in_flight, host: None }
+        InstanceSpec {
+            id: self.id.clone(),
+            weight: self.weight,
+            max_in_flight: self.max_in_flight,
+            host: self.host.clone(),
+        }
     }
 
     fn instance(&self, variant: &Variant, origin: &Origin) -> Arc<Instance> {

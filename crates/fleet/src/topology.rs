@@ -7,7 +7,7 @@ mod tests;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use isotherm_core::{ModelHash, Time};
+use isotherm_core::{InstanceId, ModelHash, Time};
 
 use crate::directory::Directory;
 use crate::{Location, Model, Variant};
@@ -25,7 +25,40 @@ pub struct Topology {
 #[derive(Debug)]
 pub struct Endpoint {
     name: Arc<str>,
+    owner: Owner,
     variants: Vec<TrafficShare>,
+    shadow: Option<TrafficShare>,
+    /// Present where the endpoint's instances hold inference components, even before there is one.
+    components: Option<Vec<Arc<Component>>>,
+}
+
+/// Who decides what an endpoint consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// The configuration file.
+    File,
+    /// A control plane, by [`Fleet::put_endpoint`](crate::Fleet::put_endpoint).
+    Managed,
+}
+
+/// A model that lies on the instances of an endpoint, in any number of copies.
+#[derive(Debug, Clone)]
+pub struct Component {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The name of the production variant on whose instances it lies.
+    pub production_variant: Arc<str>,
+    /// What its requests are routed by: a variant whose instances are its copies. An adapter's is its base's.
+    pub variant: Arc<Variant>,
+    /// What makes it an adapter on top of another component.
+    pub adapter: Option<Adapter>,
+}
+
+/// Where the adapter of a component is loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adapter {
+    /// The copies of the base component that hold it: nowhere else can its requests be served.
+    pub copies: Vec<InstanceId>,
 }
 
 /// A variant and its share of the endpoint's traffic.
@@ -33,7 +66,7 @@ pub struct Endpoint {
 pub struct TrafficShare {
     /// The variant.
     pub variant: Arc<Variant>,
-    /// Its share relative to the others: finite, 0 for none.
+    /// Its share relative to the others: finite, 0 for none. A shadow's is relative to all that is not shadow.
     pub weight: f64,
 }
 
@@ -82,14 +115,23 @@ impl Topology {
         }
     }
 
-    /// The variant at a location, if it is still there.
+    /// The variant at a location, if it is still there: of several of that name the one that has the instance.
     pub fn variant_at(&self, location: &Location) -> Option<&Arc<Variant>> {
-        self.endpoint(&location.endpoint)?.variant(&location.variant)
+        let of_that_name = || {
+            let all = self.endpoint(&location.endpoint).into_iter().flat_map(|endpoint| endpoint.all_variants());
+            all.filter(|variant| **variant.name() == *location.variant)
+        };
+        let mut others = of_that_name();
+        let first = others.next()?;
+        if others.next().is_none() {
+            return Some(first);
+        }
+        of_that_name().find(|variant| variant.has(&location.instance)).or(Some(first))
     }
 
-    /// Every variant of every endpoint.
+    /// Every variant of every endpoint, those of shadows and of inference components included.
     pub fn variants(&self) -> impl Iterator<Item = &Arc<Variant>> {
-        self.endpoints.iter().flat_map(|endpoint| endpoint.variants.iter().map(|share| &share.variant))
+        self.endpoints.iter().flat_map(|endpoint| endpoint.all_variants())
     }
 
     /// The models that the instances list; of two descriptions of one model, the first.
@@ -97,7 +139,8 @@ impl Topology {
     /// Instances that are down keep what they last listed.
     pub fn models(&self) -> Vec<Arc<Model>> {
         let mut seen = HashSet::new();
-        let listings = self.variants().flat_map(|variant| variant.listings()).flatten();
+        let shares = self.endpoints.iter().flat_map(|endpoint| endpoint.variants());
+        let listings = shares.flat_map(|share| share.variant.listings()).flatten();
         let models = listings.flat_map(|listing| listing.models().to_vec());
         models.filter(|model| seen.insert(ModelHash::of(model.id()))).collect()
     }
@@ -109,8 +152,19 @@ impl Topology {
 }
 
 impl Endpoint {
-    pub(crate) fn new(name: Arc<str>, variants: Vec<TrafficShare>) -> Endpoint {
-        Endpoint { name, variants }
+    /// An endpoint of the file.
+    pub(crate) fn of_file(name: Arc<str>, variants: Vec<TrafficShare>) -> Endpoint {
+        Endpoint { name, owner: Owner::File, variants, shadow: None, components: None }
+    }
+
+    /// An endpoint of a control plane.
+    pub(crate) fn managed(
+        name: Arc<str>,
+        variants: Vec<TrafficShare>,
+        shadow: Option<TrafficShare>,
+        components: Option<Vec<Arc<Component>>>,
+    ) -> Endpoint {
+        Endpoint { name, owner: Owner::Managed, variants, shadow, components }
     }
 
     /// Its name.
@@ -118,14 +172,48 @@ impl Endpoint {
         &self.name
     }
 
-    /// Its variants, in the order of the configuration.
+    /// Who decides what it consists of.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Its production variants, in the order of the configuration.
+    ///
+    /// While a deployment shifts traffic two of them have the same name: the one that goes, and the one that comes.
     pub fn variants(&self) -> &[TrafficShare] {
         &self.variants
     }
 
-    /// The variant of that name.
+    /// The variant that gets a copy of the requests, and whose answers nobody sees.
+    pub fn shadow(&self) -> Option<&TrafficShare> {
+        self.shadow.as_ref()
+    }
+
+    /// Whether requests have to name an inference component: its instances hold nothing else.
+    pub fn has_components(&self) -> bool {
+        self.components.is_some()
+    }
+
+    /// Its inference components.
+    pub fn components(&self) -> &[Arc<Component>] {
+        self.components.as_deref().unwrap_or_default()
+    }
+
+    /// The inference component of that name.
+    pub fn component(&self, name: &str) -> Option<&Arc<Component>> {
+        self.components().iter().find(|component| *component.name == *name)
+    }
+
+    /// The first production variant of that name.
     pub fn variant(&self, name: &str) -> Option<&Arc<Variant>> {
         self.variants.iter().map(|share| &share.variant).find(|variant| **variant.name() == *name)
+    }
+
+    /// Picks among the production variants of that name by traffic share, as [`Endpoint::pick_variant`] does.
+    pub fn pick_variant_named(&self, name: &str, random: u64) -> Option<&Arc<Variant>> {
+        let of_that_name = || self.variants.iter().filter(|share| **share.variant.name() == *name);
+        // Who asks for a variant by its name gets it even where its share is 0.
+        pick(of_that_name, random).or_else(|| self.variant(name))
     }
 
     /// Picks a variant by traffic share; `random` is any number, evenly distributed over all of `u64`.
@@ -133,22 +221,40 @@ impl Endpoint {
     /// `None` when there is no variant, or all shares are 0. Looks at nothing but the shares, as SageMaker does: an
     /// endpoint's variants are taken to serve the same models, and one that is down gets its share of the errors.
     pub fn pick_variant(&self, random: u64) -> Option<&Arc<Variant>> {
-        let total: f64 = self.variants.iter().map(|share| share.weight).sum();
-        let mut left = (random >> 11) as f64 * (1.0 / (1u64 << 53) as f64) * total;
-        let mut last = None;
-        for share in self.variants.iter().filter(|share| share.weight > 0.0) {
-            last = Some(&share.variant);
-            left -= share.weight;
-            if left < 0.0 {
-                break;
-            }
-        }
-        // Rounding may leave a crumb after the last one: it is the last one's.
-        last
+        pick(|| self.variants.iter(), random)
     }
 
-    /// Whether a request could be placed in one of its variants.
+    /// Whether a request could be placed in one of its variants or components.
     pub fn has_eligible(&self, now: Time) -> bool {
-        self.variants.iter().any(|share| share.variant.has_eligible(now))
+        let shares = self.variants.iter().map(|share| &share.variant);
+        shares.chain(self.component_variants()).any(|variant| variant.has_eligible(now))
     }
+
+    /// Production variants, shadow and components.
+    pub(crate) fn all_variants(&self) -> impl Iterator<Item = &Arc<Variant>> {
+        let shares = self.variants.iter().chain(&self.shadow).map(|share| &share.variant);
+        shares.chain(self.component_variants())
+    }
+
+    /// Each once: an adapter has its base's.
+    fn component_variants(&self) -> impl Iterator<Item = &Arc<Variant>> {
+        let bases = self.components().iter().filter(|component| component.adapter.is_none());
+        bases.map(|component| &component.variant)
+    }
+}
+
+/// Picks one of the shares by its size.
+fn pick<'t, I: Iterator<Item = &'t TrafficShare>>(shares: impl Fn() -> I, random: u64) -> Option<&'t Arc<Variant>> {
+    let total: f64 = shares().map(|share| share.weight).sum();
+    let mut left = (random >> 11) as f64 * (1.0 / (1u64 << 53) as f64) * total;
+    let mut last = None;
+    for share in shares().filter(|share| share.weight > 0.0) {
+        last = Some(&share.variant);
+        left -= share.weight;
+        if left < 0.0 {
+            break;
+        }
+    }
+    // Rounding may leave a crumb after the last one: it is the last one's.
+    last
 }

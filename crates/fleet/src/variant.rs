@@ -43,6 +43,7 @@ use crate::{Clock, Instance, Location};
 pub struct Variant {
     endpoint: Arc<str>,
     name: Arc<str>,
+    revision: u64,
     clock: Clock,
     plan: ArcSwap<isotherm_config::Variant>,
     registry: Arc<Metrics>,
@@ -112,21 +113,24 @@ pub struct ScoredInstance {
 }
 
 impl Variant {
-    /// A variant as configured, still without instances.
+    /// A variant as configured, still without instances. The revision tells it from another one of its name.
     pub(crate) fn new(
         endpoint: Arc<str>,
+        name: Arc<str>,
+        revision: u64,
         plan: isotherm_config::Variant,
         registry: Arc<Metrics>,
         clock: Clock,
     ) -> Variant {
-        let metrics = registry.variant(&endpoint, plan.name.as_str());
+        let metrics = registry.variant(&endpoint, &name);
         let queue = Queue::new(metrics.waiting().clone());
         let mut state = VariantState::new(plan.routing, clock.now());
         state.set_probes_to_down(probes_to_down(&plan));
         let guarded = Guarded { state, queue };
         Variant {
             endpoint,
-            name: plan.name.shared(),
+            name,
+            revision,
             clock,
             plan: ArcSwap::from_pointee(plan),
             registry,
@@ -140,9 +144,15 @@ impl Variant {
         &self.endpoint
     }
 
-    /// Its name, unique within its endpoint.
+    /// Its name, unique within its endpoint but for a deployment's two. That of an inference component's copies is
+    /// `VARIANT/COMPONENT`.
     pub fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// Which of the deployments of its endpoint made it; 0 where the file did.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// What is counted for it. The fleet itself keeps how many requests wait; the rest is for whoever serves them.
@@ -270,6 +280,11 @@ impl Variant {
             .state
             .instances(now)
             .any(|view| matches!(view.availability, Availability::Up | Availability::Ejected { .. }))
+    }
+
+    /// Whether an instance of that id lives in it.
+    pub(crate) fn has(&self, id: &InstanceId) -> bool {
+        self.guarded.lock().state.instances(Time::ZERO).any(|view| view.id == id)
     }
 
     /// What each instance last listed; `None` for one that has not said.

@@ -58,7 +58,7 @@ fn variant() -> Arc<Variant> {
         health: isotherm_config::Health::default(),
         instances: Vec::new(),
     };
-    let variant = Arc::new(Variant::new("e".into(), plan, Arc::new(Metrics::new("0")), Clock::start()));
+    let variant = Arc::new(Variant::new("e".into(), "v".into(), 0, plan, Arc::new(Metrics::new("0")), Clock::start()));
     IDS.iter().for_each(|id| add(&variant, id));
     variant
 }

@@ -149,7 +149,8 @@ impl Queue {
 
     fn count(&mut self, change: isize) {
         self.waiting = self.waiting.saturating_add_signed(change);
-        self.gauge.set(self.waiting as i64);
+        // Another variant of that name may count in the same gauge while a deployment goes on.
+        self.gauge.inc_by(change as i64);
     }
 
     fn index_of(&self, ticket: Ticket) -> Option<usize> {

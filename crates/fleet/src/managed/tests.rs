@@ -1,0 +1,1 @@
+//! What a control plane changes, and what lives on.
