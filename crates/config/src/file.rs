@@ -10,6 +10,7 @@ use crate::address;
 use crate::admin::{AdminElement, ListenAddress};
 use crate::allow_paths::AllowedPath;
 use crate::auth::AuthElement;
+use crate::aws::AwsElement;
 use crate::endpoints::EndpointElement;
 use crate::limits::Limits;
 use crate::timeouts::Timeouts;
@@ -44,6 +45,9 @@ pub(crate) struct File {
     /// Whether the router asks for the token counts of streams whose client does not (`stream_options.include_usage`),
     /// and takes them out again: so it learns the hit rate of every stream.
     pub(crate) inject_include_usage: bool,
+    /// Whether the requests of a key with a tenant carry a `cache_salt` of that tenant to the engine, so that no two
+    /// tenants share its cache. For engines that know the field: vLLM.
+    pub(crate) inject_cache_salt: bool,
     /// Further paths that pass to the default endpoint: /path, or /path/* for all paths below.
     pub(crate) allow_paths: Vec<AllowedPath>,
     /// Where the line of each finished request goes: `off`, `stderr`, or a file's path with a slash in it, relative to
@@ -56,4 +60,7 @@ pub(crate) struct File {
     pub(crate) limits: Limits,
     /// What clients call by name; the first is the default one.
     pub(crate) endpoints: Vec<Located<EndpointElement>>,
+    /// SageMaker's control plane: models, endpoints and what else is made through AWS's APIs; none when absent.
+    #[schemars(with = "AwsElement")]
+    pub(crate) aws: Option<AwsElement>,
 }

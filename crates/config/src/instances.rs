@@ -241,7 +241,8 @@ impl Seen {
     }
 }
 
-fn api_key(variable: &Located<String>, context: &mut Context<'_>) -> Option<ApiKey> {
+/// The key that an environment variable holds.
+pub(crate) fn api_key(variable: &Located<String>, context: &mut Context<'_>) -> Option<ApiKey> {
     let refusal = match context.environment.get(&variable.value) {
         None => "is not set",
         Some(key) if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) => {

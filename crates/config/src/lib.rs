@@ -9,6 +9,7 @@ mod address;
 mod admin;
 mod allow_paths;
 mod auth;
+mod aws;
 mod byte_size;
 mod context;
 mod dns_name;
@@ -42,6 +43,10 @@ pub use address::AddressError;
 pub use admin::Admin;
 pub use allow_paths::{AllowedPath, AllowedPathError};
 pub use auth::Auth;
+pub use aws::{
+    AccountId, AccountIdError, Aws, EmulatedProvider, Glob, GlobError, ProcessProvider, Provider, ProviderRule, Region,
+    RegionError, StaticProvider,
+};
 pub use byte_size::ByteSizeError;
 pub use dns_name::{DnsName, DnsNameError, Records};
 pub use duration::DurationError;
@@ -73,6 +78,8 @@ pub struct Config {
     pub expose_decisions: bool,
     /// Whether the router asks for the token counts of streams whose client does not, and takes them out again.
     pub inject_include_usage: bool,
+    /// Whether the requests of a key with a tenant carry a `cache_salt` of that tenant to the engine.
+    pub inject_cache_salt: bool,
     /// Further paths that pass to the default endpoint.
     pub allow_paths: Vec<AllowedPath>,
     /// Where the line of each finished request goes.
@@ -81,18 +88,15 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// How much the router takes in before it refuses.
     pub limits: Limits,
-    /// At least one; the first is the default one.
+    /// At least one unless `aws` is there; the first is the default one.
     pub endpoints: Vec<Endpoint>,
+    /// SageMaker's control plane; none when `None`.
+    pub aws: Option<Aws>,
 }
 
 impl Config {
     /// Where the data plane listens when nothing is said.
     pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
-
-    /// The endpoint that a request belongs to which names none.
-    pub fn default_endpoint(&self) -> &Endpoint {
-        &self.endpoints[0]
-    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::overrides::{AuthSetting, Given, Settings};
 use crate::problem::{Origin, Place, Problems};
 use crate::routing::RoutingElement;
 use crate::yaml::{self, Located};
-use crate::{Admin, Auth, Config, ConfigError, Endpoint, Environment, Health, Overrides, hash_seed};
+use crate::{Admin, Auth, Config, ConfigError, Endpoint, Environment, Health, Overrides, aws, hash_seed};
 
 impl Config {
     /// Loads a configuration: `file` when there is one, the environment over it, the flags over both. Reads the files
@@ -69,11 +69,13 @@ impl Loader<'_> {
             hash_seed,
             expose_decisions: value_of(&self.settings.expose_decisions).unwrap_or(file.expose_decisions),
             inject_include_usage: file.inject_include_usage,
+            inject_cache_salt: file.inject_cache_salt,
             allow_paths: file.allow_paths,
             access_log,
             timeouts: file.timeouts,
             limits: file.limits,
-            endpoints: self.endpoints(written),
+            endpoints: self.endpoints(written, file.aws.is_some()),
+            aws: file.aws.map(|element| aws::aws(element, &mut self.context)),
         }
     }
 
@@ -178,9 +180,9 @@ impl Loader<'_> {
     }
 
     /// The endpoints of the file, with the instances of the flags in place of its own when there are any.
-    fn endpoints(&mut self, mut written: Vec<Endpoint>) -> Vec<Endpoint> {
+    fn endpoints(&mut self, mut written: Vec<Endpoint>, may_be_none: bool) -> Vec<Endpoint> {
         let Some(first) = self.settings.instances.first() else {
-            if written.is_empty() {
+            if written.is_empty() && !may_be_none {
                 let message = "no endpoint is configured; allowed: `endpoints` in a file, or --instance URL";
                 self.context.problems.add(self.context.whole(), message);
             }

@@ -33,6 +33,7 @@ auth: none
 hash_seed: 7
 expose_decisions: true
 inject_include_usage: true
+inject_cache_salt: true
 allow_paths: [/v1/audio/*, /tokenize]
 access_log: ./access.log
 timeouts:
@@ -66,6 +67,22 @@ endpoints:
           - { url: "http://10.0.0.1:8000/", id: one, weight: 2, max_in_flight: 16, api_key_env: ENGINE_KEY }
           - { dns: "srv+http://_vllm._tcp.internal", weight: 0.5, resolve_interval: 30s }
       - { name: b, weight: 0, routing: { strategy: Round_Robin }, instances: [] }
+aws:
+  account_id: "000000000042"
+  region: eu-central-1
+  data_dir: state
+  providers:
+    - match: { instance_type: ml.g5.*, image: "*vllm*" }
+      process:
+        command: [vllm, serve, "{model}", --port, "{port}"]
+        environment: { HF_HOME: /models }
+        working_directory: work
+        health_path: /ping
+        start_timeout: 5m
+        stop_timeout: 10s
+    - match: { image: "*" }
+      static: { urls: ["http://10.0.0.9:8000"], api_key_env: ENGINE_KEY }
+    - emulated: { profile: llama3.1-8b-tp1-bf16, speed: 2.5, model: m }
 "#;
 
 /// A line of a keys file.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use isotherm_core::{HashSeed, InstanceId, PrefixAware, Rollout, SpillRule, Strategy, StrategyName};
 
 use super::*;
-use crate::{AccessLogTarget, Auth, InstanceEntry, InstanceSource, Limits, Queue, Timeouts};
+use crate::{
+    AccessLogTarget, Auth, EmulatedProvider, InstanceEntry, InstanceSource, Limits, Provider, Queue, Timeouts,
+};
 
 fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
@@ -25,7 +27,7 @@ fn ids(entries: &[InstanceEntry]) -> Vec<String> {
 }
 
 fn strategy(config: &Config) -> StrategyName {
-    config.default_endpoint().variants[0].routing.strategy.name()
+    config.endpoints[0].variants[0].routing.strategy.name()
 }
 
 #[test]
@@ -34,8 +36,8 @@ fn the_example_of_the_documentation_is_understood() {
     assert_eq!(config.listen, "0.0.0.0:8080".parse().unwrap());
     let Auth::Keys { ring, .. } = &config.auth else { panic!("keys") };
     assert_eq!(ring.len(), 1);
-    let variant = &config.default_endpoint().variants[0];
-    assert_eq!((config.default_endpoint().name.as_str(), variant.name.as_str()), ("chat", "AllTraffic"));
+    let variant = &config.endpoints[0].variants[0];
+    assert_eq!((config.endpoints[0].name.as_str(), variant.name.as_str()), ("chat", "AllTraffic"));
     assert_eq!(variant.routing.strategy, Strategy::PrefixAware(PrefixAware::default()));
     assert_eq!(ids(&variant.instances), ["http://10.0.0.1:8000", "http://vllm.internal:8000"]);
 }
@@ -108,6 +110,38 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(one.api_key.as_ref().map(|key| key.expose()), Some("sk-engine"));
     let name = "srv+http://_vllm._tcp.internal".parse().unwrap();
     assert_eq!(behind_dns.source, InstanceSource::Dns { name, resolve_interval: seconds(30) });
+    assert!(config.inject_cache_salt);
+    let aws = config.aws.unwrap();
+    assert_eq!((aws.account_id.as_str(), aws.region.as_str()), ("000000000042", "eu-central-1"));
+    assert_eq!(aws.data_dir, files.path("state"));
+    let kinds: Vec<_> =
+        [("ml.g5.xlarge", Some("x/vllm:1")), ("ml.g6.xlarge", Some("x/vllm:1")), ("ml.g5.xlarge", None)]
+            .iter()
+            .map(|(instance_type, image)| aws.providers.iter().position(|rule| rule.fits(instance_type, *image)))
+            .collect();
+    assert_eq!(kinds, [Some(0), Some(1), Some(2)]);
+    let [Provider::Process(process), Provider::Static(running), Provider::Emulated(emulated)] =
+        [0, 1, 2].map(|index| aws.providers[index].provider.clone())
+    else {
+        panic!("one provider of each kind")
+    };
+    assert_eq!(process.command, ["vllm", "serve", "{model}", "--port", "{port}"]);
+    assert_eq!(process.environment.get("HF_HOME").map(String::as_str), Some("/models"));
+    assert_eq!(process.working_directory, Some(files.path("work")));
+    assert_eq!(process.health_path.as_ref().map(|path| path.as_str()), Some("/ping"));
+    assert_eq!((process.start_timeout, process.stop_timeout), (seconds(300), seconds(10)));
+    assert_eq!(running.urls, ["http://10.0.0.9:8000".parse().unwrap()]);
+    assert_eq!(running.api_key.as_ref().map(|key| key.expose()), Some("sk-engine"));
+    let (profile, model) = (Some("llama3.1-8b-tp1-bf16".into()), Some("m".into()));
+    assert_eq!(emulated, EmulatedProvider { profile, speed: Some(2.5), model });
+}
+
+#[test]
+fn endpoints_may_be_left_to_sagemakers_api() {
+    let config = load("aws: { data_dir: d }").unwrap();
+    assert!(config.endpoints.is_empty());
+    let aws = config.aws.unwrap();
+    assert_eq!((aws.account_id.as_str(), aws.region.as_str(), aws.providers), ("123456789012", "us-east-1", vec![]));
 }
 
 #[test]
@@ -151,7 +185,7 @@ fn flags_alone_make_a_fleet_on_loopback() {
         (config.listen.to_string(), config.admin.listen.to_string()),
         ("127.0.0.1:8080".into(), "127.0.0.1:9091".into())
     );
-    let endpoint = config.default_endpoint();
+    let endpoint = &config.endpoints[0];
     assert_eq!((endpoint.name.as_str(), endpoint.variants[0].name.as_str()), ("default", "AllTraffic"));
     assert_eq!(ids(&endpoint.variants[0].instances), ["http://10.0.0.1:8000", "gpu-2"]);
     let Strategy::PrefixAware(prefix) = endpoint.variants[0].routing.strategy else { panic!("prefix aware") };
@@ -177,7 +211,7 @@ fn every_flag_can_be_an_environment_variable() {
     ]);
     let config = load_flags(&variables, &Overrides::default()).unwrap();
     assert_eq!((config.listen.to_string(), config.admin.listen.to_string()), ("0.0.0.0:1".into(), "[::]:2".into()));
-    assert_eq!(ids(&config.default_endpoint().variants[0].instances), ["http://a:1", "http://b:2", "c"]);
+    assert_eq!(ids(&config.endpoints[0].variants[0].instances), ["http://a:1", "http://b:2", "c"]);
     assert_eq!(strategy(&config), StrategyName::LeastOutstandingRequests);
     assert!(matches!(config.auth, Auth::Keys { .. }));
     assert_eq!((config.access_log, config.expose_decisions), (AccessLogTarget::Stderr, true));

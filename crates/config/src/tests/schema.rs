@@ -31,6 +31,10 @@ fn mismatch(root: &Value, schema: &Value, instance: &Value, path: &str) -> Optio
                 wanted.as_array()?.iter().filter(|branch| mismatch(root, branch, instance, path).is_none()).count() == 1
             }
             "required" => wanted.as_array()?.iter().all(|key| instance.get(key.as_str().unwrap_or_default()).is_some()),
+            "additionalProperties" if wanted.is_object() => {
+                let values = instance.as_object()?;
+                return values.iter().find_map(|(key, value)| mismatch(root, wanted, value, &format!("{path}/{key}")));
+            }
             "additionalProperties" => instance.as_object()?.keys().all(|key| schema["properties"].get(key).is_some()),
             "minimum" => instance.as_f64()? >= wanted.as_f64()?,
             "exclusiveMinimum" => instance.as_f64()? > wanted.as_f64()?,
@@ -92,6 +96,12 @@ fn what_the_parser_refuses_does_not_fit_the_schema() {
         (variant("routing: { rollout: 101 }"), "/endpoints/*/variants/*/routing/rollout: maximum"),
         (variant("routing: { spill: prev }"), "/endpoints/*/variants/*/routing/spill: enum"),
         (instance("{ url: 'http://a', weight: 0 }"), "/endpoints/*/variants/*/instances/*/weight: exclusiveMinimum"),
+        ("aws: {}".to_owned(), "/aws: required"),
+        ("aws: { data_dir: d, providers: [{}] }".to_owned(), "/aws/providers/*: oneOf"),
+        (
+            "aws: { data_dir: d, providers: [{ emulated: { speed: 0 } }] }".to_owned(),
+            "/aws/providers/*/emulated/speed: exclusiveMinimum",
+        ),
         (instance("{ id: a }"), "/endpoints/*/variants/*/instances/*: oneOf"),
         (instance("{ url: 'http://a', dns: 'http://b' }"), "/endpoints/*/variants/*/instances/*: oneOf"),
     ] {
@@ -112,6 +122,24 @@ fn the_schema_has_exactly_the_keys_that_the_parser_allows() {
         (&schema["$defs"]["Timeouts"]["properties"], "timeouts: { zz: 1 }".to_owned()),
         (&schema["$defs"]["Limits"]["properties"], "limits: { zz: 1 }".to_owned()),
         (&schema["$defs"]["Queue"]["properties"], "limits: { queue: { zz: 1 } }".to_owned()),
+        (&schema["$defs"]["Aws"]["properties"], "aws: { zz: 1, data_dir: d }".to_owned()),
+        (&schema["$defs"]["Provider"]["properties"], "aws: { data_dir: d, providers: [{ zz: 1 }] }".to_owned()),
+        (
+            &schema["$defs"]["ProviderMatch"]["properties"],
+            "aws: { data_dir: d, providers: [{ match: { zz: 1 }, emulated: {} }] }".to_owned(),
+        ),
+        (
+            &schema["$defs"]["EmulatedProvider"]["properties"],
+            "aws: { data_dir: d, providers: [{ emulated: { zz: 1 } }] }".to_owned(),
+        ),
+        (
+            &schema["$defs"]["ProcessProvider"]["properties"],
+            "aws: { data_dir: d, providers: [{ process: { zz: 1, command: [x, '{port}'] } }] }".to_owned(),
+        ),
+        (
+            &schema["$defs"]["StaticProvider"]["properties"],
+            "aws: { data_dir: d, providers: [{ static: { zz: 1, urls: ['http://a'] } }] }".to_owned(),
+        ),
         (&schema["$defs"]["Endpoint"]["properties"], "endpoints: [{ zz: 1, name: e, variants: [] }]".to_owned()),
         (&schema["$defs"]["Variant"]["properties"], nested(variant, "zz: 1 }] }]")),
         (&schema["$defs"]["Routing"]["properties"], nested(variant, "routing: { zz: 1 } }] }]")),

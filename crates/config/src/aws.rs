@@ -1,0 +1,66 @@
+//! `aws`: the account, the region, the directory and the instance providers of SageMaker's control plane.
+
+mod account;
+mod glob;
+mod providers;
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub use self::account::{AccountId, AccountIdError, Region, RegionError};
+pub use self::glob::{Glob, GlobError};
+use self::providers::ProviderElement;
+pub use self::providers::{EmulatedProvider, ProcessProvider, Provider, ProviderRule, StaticProvider};
+use crate::context::Context;
+use crate::yaml::Located;
+
+/// SageMaker's control plane, and what else of AWS's APIs goes with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aws {
+    /// The account of callers whose key names none.
+    pub account_id: AccountId,
+    /// The region of requests that are not signed for one; it stands in ARNs.
+    pub region: Region,
+    /// Where the control plane keeps its state.
+    pub data_dir: PathBuf,
+    /// What an instance is: the first rule that fits decides. Where none fits, no instance can be had.
+    pub providers: Vec<ProviderRule>,
+}
+
+impl Aws {
+    /// The settings when nothing is said, with the state in `data_dir` and no provider.
+    pub fn in_directory(data_dir: PathBuf) -> Aws {
+        Aws { account_id: AccountId::default(), region: Region::default(), data_dir, providers: Vec::new() }
+    }
+}
+
+/// SageMaker's control plane, and what else of AWS's APIs goes with it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Aws")]
+pub(crate) struct AwsElement {
+    /// The account that resources belong to where a caller's key names none: twelve digits, in quotes; "123456789012"
+    /// when absent.
+    #[serde(default)]
+    account_id: AccountId,
+    /// The region of requests that are not signed for one; us-east-1 when absent. It stands in ARNs.
+    #[serde(default)]
+    region: Region,
+    /// The directory in which endpoints, models and everything else that was created is kept, made where it is
+    /// missing; relative to the directory of this file.
+    #[schemars(with = "String")]
+    data_dir: PathBuf,
+    /// What an instance of an endpoint is, by its type or its container's image: the first entry that fits decides.
+    #[serde(default)]
+    providers: Vec<Located<ProviderElement>>,
+}
+
+/// The section, when its parts fit together; what does not is noted as problems.
+pub(crate) fn aws(element: AwsElement, context: &mut Context<'_>) -> Aws {
+    let AwsElement { account_id, region, data_dir, providers } = element;
+    let data_dir = context.directory().join(data_dir);
+    let providers = providers.into_iter().filter_map(|provider| providers::rule(provider, context)).collect();
+    Aws { account_id, region, data_dir, providers }
+}
