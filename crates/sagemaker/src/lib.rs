@@ -1,1 +1,8 @@
 //! SageMaker's control plane: its resources, their constraints, how endpoints come to be, change and go.
+
+mod deployer;
+pub mod records;
+pub mod routing;
+pub mod shapes;
+
+pub use deployer::Deployer;
