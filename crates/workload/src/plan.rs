@@ -4,7 +4,7 @@ use crate::arrivals::{Timing, speed_up};
 use crate::generator::{Generator, Session};
 use crate::{
     Agents, Arrivals, Azure, Chats, ColdBurst, Corpus, Documents, HotPrefix, InvalidWorkload, LongOutput, Mooncake,
-    NoSharing, OpenLoop, PlannedRequest, Tenants,
+    NoSharing, OpenLoop, PlannedRequest, Recorded, Tenants,
 };
 
 /// What all clients will send, without any text.
@@ -179,4 +179,6 @@ workloads! {
     Mooncake,
     /// A recorded trace of lengths.
     Azure,
+    /// A part of a log.
+    Recorded,
 }

@@ -228,6 +228,7 @@ pub(super) fn multiply_users(workload: &mut Workload, factor: f64) {
         Workload::LongOutput(long_output) => &mut long_output.users,
         Workload::Tenants(tenants) => &mut tenants.users,
         Workload::Agents(agents) => &mut agents.users,
+        Workload::Recorded(log) => &mut log.users,
         Workload::ColdBurst(_) | Workload::Mooncake(_) | Workload::Azure(_) => return,
     };
     *users = ((f64::from(*users) * factor).round() as u32).max(1);
