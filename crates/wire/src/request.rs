@@ -15,6 +15,7 @@ pub use crate::json::{Found, Malformed};
 pub use include_usage::{Splice, include_usage};
 pub use prefix::Prefix;
 pub use sink::{CharacterCount, PromptSink, TextSink};
+pub use template::Mark;
 
 /// What routing needs of a request, borrowed from the body. A field that is absent, `null` or of the wrong type is
 /// `None` (or `false`): whether that is an error is for the engine to say. Of a key that stands twice the last counts.
@@ -87,7 +88,8 @@ pub fn describe<'a>(body: &'a [u8], api: Api, sink: &mut dyn TextSink) -> Result
 /// array, each. [`Api::Invocations`]: what has `messages`, `prompt` or `input` is read like those, anything else is
 /// given as it came.
 ///
-/// Every piece begins with a byte that UTF-8 cannot hold, and a letter that tells what it is. Lengths stand nowhere, so
+/// Every piece begins with a byte that UTF-8 cannot hold, and a letter that tells what it is ([`Mark`]), both given at once.
+/// Lengths stand nowhere, so
 /// that a text which goes on begins like the shorter one.
 ///
 /// # Errors

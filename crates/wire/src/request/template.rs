@@ -8,21 +8,23 @@ use crate::json::{Cursor, Malformed, RawString, Value, valid_parts};
 /// deeper counts as it is written.
 const LEVELS: u32 = 4;
 
-/// Begins every piece of a prompt, before the letter that tells what it is. No UTF-8 text holds this byte, so no text can
-/// pass for a mark, and a piece needs no length in front, which would tell equal beginnings apart.
-const MARK: u8 = 0xFF;
-
-/// What a piece of a prompt is.
-#[derive(Debug, Clone, Copy)]
+/// What a piece of a rendered prompt is. Every piece begins with [`Mark::BYTE`] and the letter of its mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-enum Mark {
+pub enum Mark {
+    /// A chat template of the request's own.
     Template = b'k',
+    /// The arguments of the chat template.
     TemplateArguments = b'l',
+    /// How much the model is to reason.
     ReasoningEffort = b'g',
+    /// Documents for the chat template.
     Documents = b'd',
+    /// Definitions of tools, or of functions.
     Tools = b'f',
     /// The response that this one continues; its text is with the instance.
     Continued = b'o',
+    /// What stands before the messages: `system` or `instructions`.
     System = b's',
     /// A message, by its role.
     Message = b'm',
@@ -30,18 +32,59 @@ enum Mark {
     Name = b'n',
     /// What a message of a tool answers.
     Answers = b'a',
+    /// The reasoning of a message.
     Reasoning = b'h',
+    /// Text of a message.
     Text = b't',
     /// A call of a tool, or another part that is no text, as it is written.
     Call = b'c',
     /// The result of a tool begins, by the id of its call.
     Result = b'r',
+    /// The result of a tool ends.
     ResultEnd = b'e',
+    /// An image, a sound or a file.
     Medium = b'i',
+    /// A prompt without a template.
     Prompt = b'p',
+    /// Token ids as decimal text.
     TokenIds = b'x',
     /// A body of which nothing is known, as it came.
     Bytes = b'b',
+}
+
+impl Mark {
+    /// Begins every piece of a prompt, before the letter that tells what it is. No UTF-8 text holds this byte, so no text
+    /// can pass for a mark, and a piece needs no length in front, which would tell equal beginnings apart. Only what is
+    /// given as [`Mark::Bytes`] may hold it too.
+    pub const BYTE: u8 = 0xFF;
+
+    /// Every mark.
+    pub const ALL: [Mark; 19] = [
+        Mark::Template,
+        Mark::TemplateArguments,
+        Mark::ReasoningEffort,
+        Mark::Documents,
+        Mark::Tools,
+        Mark::Continued,
+        Mark::System,
+        Mark::Message,
+        Mark::Name,
+        Mark::Answers,
+        Mark::Reasoning,
+        Mark::Text,
+        Mark::Call,
+        Mark::Result,
+        Mark::ResultEnd,
+        Mark::Medium,
+        Mark::Prompt,
+        Mark::TokenIds,
+        Mark::Bytes,
+    ];
+
+    /// The mark with this letter.
+    pub fn of(letter: u8) -> Option<Mark> {
+        Mark::ALL.into_iter().find(|mark| *mark as u8 == letter)
+    }
 }
 
 /// Gives the prompt of a request of `api` to `sink`, as `render` documents it.
@@ -254,7 +297,7 @@ impl Template<'_> {
     }
 
     fn mark(&mut self, mark: Mark) {
-        self.sink.prompt(&[MARK, mark as u8]);
+        self.sink.prompt(&[Mark::BYTE, mark as u8]);
     }
 }
 
