@@ -2,7 +2,7 @@
 
 mod digest;
 pub mod html;
-mod picture;
+pub mod picture;
 mod resample;
 mod text;
 

@@ -9,20 +9,23 @@ use crate::{Detail, Moment, StrategySummary};
 
 /// The page.
 pub fn page(study: &Study) -> String {
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{0}: {1}</title><style>{STYLE}{2}</style></head><body><main><h1>{0}</h1><p class=\"lead\">{1}</p>",
-        escape(&study.report.scenario),
-        escape(&study.title),
-        colours(),
-    );
-    page.push_str(&figures(study));
-    page.push_str(&pictures(study));
-    page.push_str("<h2>How this came about</h2>");
+    let mut content = figures(study);
+    content.push_str(&pictures(study));
+    content.push_str("<h2>How this came about</h2>");
     for note in notes(study).iter().skip(1) {
-        let _ = write!(page, "<p>{}</p>", escape(note));
+        let _ = write!(content, "<p>{}</p>", escape(note));
     }
-    page.push_str("</main></body></html>\n");
-    page
+    document(&study.report.scenario, &study.title, &content)
+}
+
+/// A page in the style of all reports. `content` is HTML, the others are text.
+pub fn document(heading: &str, lead: &str, content: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{0}: {1}</title><style>{STYLE}{2}</style></head><body><main><h1>{0}</h1><p class=\"lead\">{1}</p>{content}</main></body></html>\n",
+        escape(heading),
+        escape(lead),
+        colours(),
+    )
 }
 
 const STYLE: &str = "\
@@ -247,7 +250,8 @@ fn shares(details: &[(&str, &Detail)]) -> String {
     figure(title, &rows.svg(), &words)
 }
 
-fn figure(title: &str, svg: &str, words: &[String]) -> String {
+/// A picture below its title, and the same in words.
+pub fn figure(title: &str, svg: &str, words: &[String]) -> String {
     let words: String = words.iter().map(|sentence| format!("<p>{}</p>", escape(sentence))).collect();
     format!("<h2>{}</h2>{svg}<details><summary>In words</summary>{words}</details>", escape(title))
 }

@@ -8,29 +8,38 @@ const HEIGHT: f64 = 330.0;
 const MARGINS: [f64; 4] = [58.0, 16.0, 14.0, 42.0];
 
 /// How values are laid out along an axis.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Axis {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// By differences.
     Linear,
+    /// By quotients.
     Logarithmic,
 }
 
 /// A chart of lines.
-pub(super) struct Lines<'a> {
-    pub(super) id: &'static str,
-    pub(super) title: &'a str,
+#[derive(Debug)]
+pub struct Lines<'a> {
+    /// Its name in the page.
+    pub id: &'static str,
+    /// What it is about.
+    pub title: &'a str,
     /// What the picture shows, for those who do not see it.
-    pub(super) description: String,
-    pub(super) x: (&'static str, Axis),
-    pub(super) y: (&'static str, Axis),
+    pub description: String,
+    /// What the horizontal axis tells.
+    pub x: (&'static str, Axis),
+    /// What the vertical axis tells.
+    pub y: (&'static str, Axis),
     /// The y axis ends here where data alone should not decide.
-    pub(super) y_range: Option<(f64, f64)>,
-    pub(super) series: Vec<(&'a str, Vec<(f64, f64)>)>,
+    pub y_range: Option<(f64, f64)>,
+    /// The lines by their names, in the order of the page's colours.
+    pub series: Vec<(&'a str, Vec<(f64, f64)>)>,
     /// Vertical lines with a word each.
-    pub(super) marks: Vec<(f64, &'a str)>,
+    pub marks: Vec<(f64, &'a str)>,
 }
 
 impl Lines<'_> {
-    pub(super) fn svg(&self) -> String {
+    /// The picture as an element of a page.
+    pub fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|(_, points)| points.iter().copied());
         let x = Mapping::new(self.x.1, range(points().map(|point| point.0)), [MARGINS[0], WIDTH - MARGINS[1]]);
         let y_range = self.y_range.unwrap_or_else(|| range(points().map(|point| point.1)));
@@ -212,11 +221,13 @@ fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-pub(super) fn percent(value: f64) -> String {
+/// A share as a percentage.
+pub fn percent(value: f64) -> String {
     format!("{:.1} %", 100.0 * value)
 }
 
-pub(super) fn escape(text: &str) -> String {
+/// Text as it may stand in a page.
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
