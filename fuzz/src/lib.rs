@@ -2,6 +2,7 @@
 //! those that were once found, and a few by hand, from `corpus`.
 
 use isotherm_wire::api::Api;
+use isotherm_wire::eventstream::{decode, payload_parts};
 use isotherm_wire::request::{Prefix, PromptSink, describe, render};
 use isotherm_wire::response;
 use isotherm_wire::sse::{FirstEvent, Scanner};
@@ -106,4 +107,17 @@ pub fn check_response(body: &[u8]) {
 fn is_plain(body: &[u8]) -> bool {
     let count = |word: &[u8]| body.windows(word.len()).filter(|window| *window == word).count();
     body.len() < 8_000 && !body.contains(&b'\\') && [&b"\"id\""[..], b"\"usage\""].iter().all(|key| count(key) < 2)
+}
+
+/// Frames of an AWS event stream: no panic, and a frame that is read is written the same way.
+pub fn check_frames(bytes: &[u8]) {
+    let mut rest = bytes;
+    while let Ok(Some((frame, length))) = decode(rest) {
+        let mut again = Vec::new();
+        payload_parts(frame.payload, &mut again);
+        if frame.header(":event-type") == Some("PayloadPart") && again.len() == length {
+            assert_eq!(decode(&again), Ok(Some((frame, length))));
+        }
+        rest = &rest[length..];
+    }
 }

@@ -17,6 +17,8 @@ pub enum Dialect {
     Anthropic,
     /// SageMaker runtime's `{"Message": …}`, with the error's name in the header `x-amzn-ErrorType`.
     SageMaker,
+    /// What SageMaker makes of OpenAI's form: `{"error": {"message", "type", "code"}}` with codes of its own.
+    SageMakerOpenAi,
 }
 
 /// What went wrong, by the name that clients act on.
@@ -86,6 +88,9 @@ impl ErrorKind {
                 _ => {}
             }
         }
+        if dialect == Dialect::SageMakerOpenAi && matches!(self, ErrorKind::NotFound | ErrorKind::ModelNotFound) {
+            return 400;
+        }
         self.names().status
     }
 
@@ -105,6 +110,15 @@ impl ErrorKind {
             | ErrorKind::UriTooLong
             | ErrorKind::HeadersTooLarge => return None,
         })
+    }
+
+    /// The code on SageMaker's OpenAI-compatible path, where it is not OpenAI's own.
+    fn sagemaker_openai_code(self) -> Option<&'static str> {
+        match self.sagemaker_type() {
+            Some("ValidationError") => Some("validation_error"),
+            Some("ModelError") => Some("model_error"),
+            _ => None,
+        }
     }
 
     /// One row a kind: what it is called where. OpenAI's names are those that its SDKs and documentation use, Anthropic's
@@ -179,6 +193,7 @@ impl<'a> ErrorBody<'a> {
             Dialect::OpenAi | Dialect::SageMaker => {
                 format!("data: {}\n\ndata: [DONE]\n\n", self.value(Dialect::OpenAi)).into_bytes()
             }
+            Dialect::SageMakerOpenAi => format!("data: {}\n\ndata: [DONE]\n\n", self.value(dialect)).into_bytes(),
             Dialect::Anthropic => format!("event: error\ndata: {}\n\n", self.value(dialect)).into_bytes(),
         }
     }
@@ -196,6 +211,11 @@ impl<'a> ErrorBody<'a> {
                 "type": "error",
                 "error": {"type": names.anthropic_type, "message": self.message},
             }),
+            Dialect::SageMakerOpenAi => json!({"error": {
+                "message": self.message,
+                "type": names.openai_type,
+                "code": self.kind.sagemaker_openai_code().or(names.openai_code),
+            }}),
             // SageMaker reports 0 for a container that gave no answer.
             Dialect::SageMaker if self.kind.sagemaker_type() == Some("ModelError") => json!({
                 "Message": self.message,

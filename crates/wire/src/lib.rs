@@ -1,4 +1,4 @@
-//! Bytes to types and back: OpenAI's and Anthropic's APIs, server-sent events, errors.
+//! Bytes to types and back: OpenAI's, Anthropic's and SageMaker's APIs, events, errors.
 //!
 //! Nothing here keeps, copies or re-serialises a body: a request is described from borrowed bytes ([`request`]), a
 //! response is watched while it passes ([`sse`], [`response`]). Every parser takes any bytes without a panic, in time
@@ -7,8 +7,10 @@
 pub mod api;
 pub mod aws;
 pub mod error;
+pub mod eventstream;
 mod json;
 pub mod request;
 pub mod response;
+pub mod sagemaker;
 pub mod sse;
 pub mod usage;

@@ -33,3 +33,8 @@ fn event_stream() {
 fn response() {
     replay("response", fuzz::check_response);
 }
+
+#[test]
+fn frames() {
+    replay("frames", fuzz::check_frames);
+}

@@ -45,6 +45,18 @@ fn sagemaker_errors_are_a_message_and_a_header() {
 }
 
 #[test]
+fn sagemakers_openai_errors_have_codes_of_their_own() {
+    let of = |kind: ErrorKind| parsed(&ErrorBody::new(kind, "?").to_json(Dialect::SageMakerOpenAi));
+    let expected = json!({"error": {"message": "?", "type": "invalid_request_error", "code": "validation_error"}});
+    assert_eq!(of(ErrorKind::InvalidRequest), expected);
+    let expected = json!({"error": {"message": "?", "type": "server_error", "code": "model_error"}});
+    assert_eq!(of(ErrorKind::BadGateway), expected);
+    assert_eq!(of(ErrorKind::Authentication)["error"]["code"], "invalid_api_key");
+    assert_eq!(ErrorKind::Authentication.status(Dialect::SageMakerOpenAi), 401);
+    assert_eq!(ErrorKind::NotFound.status(Dialect::SageMakerOpenAi), 400);
+}
+
+#[test]
 fn messages_are_escaped_in_every_dialect() {
     let message = "a \"quoted\"\nline \u{1} 你";
     let error = ErrorBody::new(ErrorKind::InvalidRequest, message);
@@ -59,7 +71,7 @@ fn messages_are_escaped_in_every_dialect() {
 #[test]
 fn every_kind_has_the_status_of_an_error() {
     for kind in ErrorKind::ALL {
-        for dialect in [Dialect::OpenAi, Dialect::Anthropic, Dialect::SageMaker] {
+        for dialect in [Dialect::OpenAi, Dialect::Anthropic, Dialect::SageMaker, Dialect::SageMakerOpenAi] {
             assert!((400..600).contains(&kind.status(dialect)), "{kind:?} {dialect:?}");
         }
     }
