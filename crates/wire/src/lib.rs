@@ -12,5 +12,6 @@ mod json;
 pub mod request;
 pub mod response;
 pub mod sagemaker;
+pub mod sigv4;
 pub mod sse;
 pub mod usage;
