@@ -25,14 +25,25 @@ pub struct Aws {
     pub region: Region,
     /// Where the control plane keeps its state.
     pub data_dir: PathBuf,
+    /// Where inputs and answers of asynchronous invocations lie: `s3://BUCKET/KEY` is `BUCKET/KEY` in it.
+    pub async_dir: PathBuf,
     /// What an instance is: the first rule that fits decides. Where none fits, no instance can be had.
     pub providers: Vec<ProviderRule>,
 }
 
+/// Where inputs and answers of asynchronous invocations lie when nothing is said, within the data directory.
+const ASYNC_DIR: &str = "s3";
+
 impl Aws {
     /// The settings when nothing is said, with the state in `data_dir` and no provider.
     pub fn in_directory(data_dir: PathBuf) -> Aws {
-        Aws { account_id: AccountId::default(), region: Region::default(), data_dir, providers: Vec::new() }
+        Aws {
+            account_id: AccountId::default(),
+            region: Region::default(),
+            async_dir: data_dir.join(ASYNC_DIR),
+            data_dir,
+            providers: Vec::new(),
+        }
     }
 }
 
@@ -52,6 +63,12 @@ pub(crate) struct AwsElement {
     /// missing; relative to the directory of this file.
     #[schemars(with = "String")]
     data_dir: PathBuf,
+    /// The directory in which the inputs and answers of asynchronous invocations lie, relative to the directory of this
+    /// file: s3://BUCKET/KEY is the file BUCKET/KEY in it, and nothing outside of it is read or written. `s3` within
+    /// data_dir when absent.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    async_dir: Option<PathBuf>,
     /// What an instance of an endpoint is, by its type or its container's image: the first entry that fits decides.
     #[serde(default)]
     providers: Vec<Located<ProviderElement>>,
@@ -59,8 +76,9 @@ pub(crate) struct AwsElement {
 
 /// The section, when its parts fit together; what does not is noted as problems.
 pub(crate) fn aws(element: AwsElement, context: &mut Context<'_>) -> Aws {
-    let AwsElement { account_id, region, data_dir, providers } = element;
+    let AwsElement { account_id, region, data_dir, async_dir, providers } = element;
     let data_dir = context.directory().join(data_dir);
+    let async_dir = async_dir.map_or_else(|| data_dir.join(ASYNC_DIR), |path| context.directory().join(path));
     let providers = providers.into_iter().filter_map(|provider| providers::rule(provider, context)).collect();
-    Aws { account_id, region, data_dir, providers }
+    Aws { account_id, region, data_dir, async_dir, providers }
 }

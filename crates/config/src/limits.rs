@@ -16,6 +16,10 @@ pub struct Limits {
     #[serde(with = "byte_size")]
     #[schemars(schema_with = "byte_size::schema")]
     pub body: u64,
+    /// The largest body of a request on SageMaker's paths (`/endpoints/NAME/…`), in bytes.
+    #[serde(with = "byte_size")]
+    #[schemars(schema_with = "byte_size::schema")]
+    pub invocation_body: u64,
     /// The largest head of a request, all headers together, in bytes; a larger one is 431.
     #[serde(with = "byte_size")]
     #[schemars(schema_with = "byte_size::schema")]
@@ -34,7 +38,14 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { body: 32 << 20, headers: 64 << 10, uri: 16 << 10, connections: 10_000, queue: Queue::default() }
+        Limits {
+            body: 32 << 20,
+            invocation_body: 6 << 20,
+            headers: 64 << 10,
+            uri: 16 << 10,
+            connections: 10_000,
+            queue: Queue::default(),
+        }
     }
 }
 

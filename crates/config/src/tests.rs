@@ -41,12 +41,15 @@ timeouts:
   first_byte: 5m
   idle: 1m
   total: 1h
+  invocation: 90s
+  invocation_stream: 15m
   client_header: 5s
   client_body: 6s
   pool_idle: 7s
   shutdown_grace: 0s
 limits:
   body: 64MiB
+  invocation_body: 8MiB
   headers: 32KiB
   uri: 8192
   connections: 5
@@ -71,6 +74,7 @@ aws:
   account_id: "000000000042"
   region: eu-central-1
   data_dir: state
+  async_dir: buckets
   providers:
     - match: { instance_type: ml.g5.*, image: "*vllm*" }
       process:

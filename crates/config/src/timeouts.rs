@@ -28,6 +28,14 @@ pub struct Timeouts {
     #[serde(with = "duration::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "duration::schema")]
     pub total: Option<Duration>,
+    /// From a request's arrival to the end of its response, on SageMaker's paths and unless it is a stream.
+    #[serde(with = "duration")]
+    #[schemars(schema_with = "duration::schema")]
+    pub invocation: Duration,
+    /// The same for streams.
+    #[serde(with = "duration")]
+    #[schemars(schema_with = "duration::schema")]
+    pub invocation_stream: Duration,
     /// For a client to send the head of a request, the first one of a connection and those that follow.
     #[serde(with = "duration")]
     #[schemars(schema_with = "duration::schema")]
@@ -54,6 +62,8 @@ impl Default for Timeouts {
             first_byte: Duration::from_secs(600),
             idle: Duration::from_secs(120),
             total: None,
+            invocation: Duration::from_secs(60),
+            invocation_stream: Duration::from_secs(480),
             client_header: Duration::from_secs(10),
             client_body: Duration::from_secs(30),
             pool_idle: Duration::from_secs(4),

@@ -57,6 +57,8 @@ fn what_is_not_said_has_its_default() {
         first_byte: 10 * minute,
         idle: 2 * minute,
         total: None,
+        invocation: minute,
+        invocation_stream: 8 * minute,
         client_header: 10 * second,
         client_body: 30 * second,
         pool_idle: 4 * second,
@@ -64,7 +66,9 @@ fn what_is_not_said_has_its_default() {
     };
     assert_eq!(config.timeouts, timeouts);
     let queue = Queue { max_waiting: 1_000, timeout: 30 * second };
-    assert_eq!(config.limits, Limits { body: 33_554_432, headers: 65_536, uri: 16_384, connections: 10_000, queue });
+    let (body, invocation_body) = (33_554_432, 6_291_456);
+    let limits = Limits { body, invocation_body, headers: 65_536, uri: 16_384, connections: 10_000, queue };
+    assert_eq!(config.limits, limits);
     let variant = &config.endpoints[0].variants[0];
     assert_eq!((variant.weight.get(), variant.health.failures), (1.0, 3));
     assert_eq!((variant.health.interval, variant.health.timeout), (2 * second, 5 * second));
@@ -88,6 +92,8 @@ fn every_key_arrives_where_it_belongs() {
         first_byte: seconds(300),
         idle: seconds(60),
         total: Some(seconds(3_600)),
+        invocation: seconds(90),
+        invocation_stream: seconds(900),
         client_header: seconds(5),
         client_body: seconds(6),
         pool_idle: seconds(7),
@@ -95,7 +101,8 @@ fn every_key_arrives_where_it_belongs() {
     };
     assert_eq!(config.timeouts, timeouts);
     let queue = Queue { max_waiting: 0, timeout: seconds(1) };
-    assert_eq!(config.limits, Limits { body: 64 << 20, headers: 32 << 10, uri: 8_192, connections: 5, queue });
+    let (body, invocation_body) = (64 << 20, 8 << 20);
+    assert_eq!(config.limits, Limits { body, invocation_body, headers: 32 << 10, uri: 8_192, connections: 5, queue });
     let [a, b] = config.endpoints[0].variants.as_slice() else { panic!("two variants") };
     let Strategy::PrefixAware(prefix) = a.routing.strategy else { panic!("prefix aware") };
     assert_eq!((prefix.prefix_length.get(), prefix.concurrency_threshold.get()), (1_024, 4));
@@ -113,7 +120,7 @@ fn every_key_arrives_where_it_belongs() {
     assert!(config.inject_cache_salt);
     let aws = config.aws.unwrap();
     assert_eq!((aws.account_id.as_str(), aws.region.as_str()), ("000000000042", "eu-central-1"));
-    assert_eq!(aws.data_dir, files.path("state"));
+    assert_eq!((aws.data_dir, aws.async_dir), (files.path("state"), files.path("buckets")));
     let kinds: Vec<_> =
         [("ml.g5.xlarge", Some("x/vllm:1")), ("ml.g6.xlarge", Some("x/vllm:1")), ("ml.g5.xlarge", None)]
             .iter()

@@ -48,7 +48,7 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, BadFrame> {
         return Err(BadFrame::Checksum);
     }
     let (total, header_length) = (number(prelude, 0..4) as usize, number(prelude, 4..8) as usize);
-    if total >= LONGEST_FRAME || total < PRELUDE + CHECKSUM || header_length > total - PRELUDE - CHECKSUM {
+    if !(PRELUDE + CHECKSUM..LONGEST_FRAME).contains(&total) || header_length > total - PRELUDE - CHECKSUM {
         return Err(BadFrame::Lengths);
     }
     let Some(frame) = bytes.get(..total) else { return Ok(None) };
