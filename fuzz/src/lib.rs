@@ -5,6 +5,7 @@ use isotherm_wire::api::Api;
 use isotherm_wire::eventstream::{decode, payload_parts};
 use isotherm_wire::request::{Prefix, PromptSink, describe, render};
 use isotherm_wire::response;
+use isotherm_wire::sigv4::{BearerToken, Claim};
 use isotherm_wire::sse::{FirstEvent, Scanner};
 use isotherm_wire::usage::Usage;
 use serde_json::Value;
@@ -119,5 +120,31 @@ pub fn check_frames(bytes: &[u8]) {
             assert_eq!(decode(&again), Ok(Some((frame, length))));
         }
         rest = &rest[length..];
+    }
+}
+
+/// A request that may be signed: a line with method and target, lines of headers, an empty line, the body. No panic, and
+/// nobody's secret is the empty one; what is in a header or in the query is read as a bearer token, too.
+pub fn check_signed(bytes: &[u8]) {
+    let _ = BearerToken::parse(bytes);
+    let end = bytes.windows(2).position(|pair| pair == b"\n\n").unwrap_or(bytes.len());
+    let (head, body) = (&bytes[..end], bytes.get(end + 2..).unwrap_or_default());
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let mut first = lines.next().unwrap_or_default().splitn(2, |byte| *byte == b' ');
+    let mut request = http::Request::builder().method(first.next().unwrap_or_default());
+    request = request.uri(first.next().unwrap_or_default());
+    for line in lines {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        request = request.header(&line[..colon], line[colon + 1..].trim_ascii());
+    }
+    let Ok(request) = request.body(()) else { return };
+    let (head, ()) = request.into_parts();
+    for value in head.headers.values() {
+        let _ = BearerToken::parse(value.as_bytes());
+    }
+    if let Ok(Some(claim)) = Claim::of(&head) {
+        assert!(claim.verify(&head, body, "").is_err());
+        assert!(claim.check_service("").is_err() || claim.service().is_empty());
+        let _ = claim.check_time(std::time::SystemTime::UNIX_EPOCH);
     }
 }

@@ -38,3 +38,8 @@ fn response() {
 fn frames() {
     replay("frames", fuzz::check_frames);
 }
+
+#[test]
+fn signed() {
+    replay("signed", fuzz::check_signed);
+}
