@@ -1,0 +1,60 @@
+//! AWS JSON 1.0: moments are numbers, in seconds.
+
+use serde_json::{Map, Number, Value};
+
+use crate::Refusal;
+use crate::document::Document;
+
+/// Reads a body; an empty one is an empty structure.
+pub(crate) fn read(body: &[u8]) -> Result<Document, Refusal> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Document::Structure(Vec::new()));
+    }
+    let value: Value = serde_json::from_slice(body)
+        .map_err(|error| Refusal::serialization(format!("The body is no JSON: {error}.")))?;
+    Ok(document(value))
+}
+
+/// The document as JSON.
+pub(crate) fn written(document: &Document) -> Vec<u8> {
+    value(document).to_string().into_bytes()
+}
+
+fn document(value: Value) -> Document {
+    match value {
+        Value::Null => Document::Null,
+        Value::Bool(value) => Document::Boolean(value),
+        Value::Number(number) => Document::Number(number.as_f64().unwrap_or(f64::NAN)),
+        Value::String(text) => Document::Text(text),
+        Value::Array(values) => Document::List(values.into_iter().map(document).collect()),
+        Value::Object(members) => {
+            Document::Structure(members.into_iter().map(|(name, value)| (name.into(), document(value))).collect())
+        }
+    }
+}
+
+fn value(document: &Document) -> Value {
+    match document {
+        Document::Null => Value::Null,
+        Document::Boolean(value) => Value::Bool(*value),
+        Document::Number(number) | Document::Timestamp(number) => json_number(*number),
+        Document::Integer(number) => Value::Number((*number).into()),
+        Document::Text(text) => Value::String(text.clone()),
+        Document::List(values) => Value::Array(values.iter().map(value).collect()),
+        Document::Structure(members) => {
+            Value::Object(members.iter().map(|(name, member)| (name.to_string(), value(member))).collect())
+        }
+        Document::Map(entries) => {
+            Value::Object(entries.iter().map(|(name, entry)| (name.clone(), value(entry))).collect::<Map<_, _>>())
+        }
+    }
+}
+
+/// Whole numbers without a fraction, as integers are written; JSON has no word for what is no number.
+fn json_number(number: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < EXACT {
+        return Value::Number(Number::from(number as i64));
+    }
+    Number::from_f64(number).map_or_else(|| Value::String(number.to_string()), Value::Number)
+}

@@ -1,0 +1,160 @@
+//! AWS query: a form with names like `Dimensions.member.1.Name` comes in, XML goes out.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::{Asked, XML_NAMESPACE};
+use crate::Refusal;
+use crate::document::{Document, rfc3339};
+
+/// How deep names may nest; CloudWatch's deepest input is 9 deep.
+const DEEPEST: usize = 16;
+
+/// Reads a form.
+pub(crate) fn read(form: &[u8]) -> Result<Asked, Refusal> {
+    let mut root = Node::default();
+    let mut operation = String::new();
+    for pair in form.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
+        let mut sides = pair.splitn(2, |byte| *byte == b'=');
+        let (name, value) = (decoded(sides.next())?, decoded(sides.next())?);
+        match name.as_str() {
+            "Action" => operation = value,
+            "Version" => {}
+            _ if name.split('.').count() > DEEPEST => {
+                return Err(Refusal::serialization(format!("The parameter {name:.80} nests too deeply.")));
+            }
+            _ => root.place(&name).value = Some(value),
+        }
+    }
+    Ok(Asked { operation, input: root.into_structure() })
+}
+
+/// The answer to an operation.
+pub(crate) fn written(operation: &str, output: &Document, id: &str) -> Vec<u8> {
+    let mut xml = format!("<{operation}Response xmlns=\"{XML_NAMESPACE}\">");
+    if *output != Document::Null {
+        element(&mut xml, &format!("{operation}Result"), output);
+    }
+    let id = escaped(id);
+    xml += &format!("<ResponseMetadata><RequestId>{id}</RequestId></ResponseMetadata></{operation}Response>");
+    xml.into_bytes()
+}
+
+/// A refusal.
+pub(crate) fn refused(refusal: &Refusal, id: &str) -> Vec<u8> {
+    let error = Document::structure([
+        ("Type", refusal.fault().into()),
+        ("Code", refusal.code.into()),
+        ("Message", refusal.message.as_str().into()),
+    ]);
+    let mut xml = format!("<ErrorResponse xmlns=\"{XML_NAMESPACE}\">");
+    element(&mut xml, "Error", &error);
+    xml += &format!("<RequestId>{}</RequestId></ErrorResponse>", escaped(id));
+    xml.into_bytes()
+}
+
+/// A name's parts as a tree.
+#[derive(Debug, Default)]
+struct Node {
+    value: Option<String>,
+    members: BTreeMap<String, Node>,
+    /// By number, so that the order in the form says nothing.
+    items: BTreeMap<u64, Node>,
+}
+
+impl Node {
+    fn place(&mut self, name: &str) -> &mut Node {
+        let mut node = self;
+        let mut parts = name.split('.').peekable();
+        while let Some(part) = parts.next() {
+            let number = parts.peek().filter(|_| part == "member").and_then(|number| number.parse().ok());
+            node = match number {
+                Some(number) => {
+                    parts.next();
+                    node.items.entry(number).or_default()
+                }
+                None => node.members.entry(part.to_owned()).or_default(),
+            };
+        }
+        node
+    }
+
+    fn into_document(self) -> Document {
+        if !self.items.is_empty() {
+            return Document::List(self.items.into_values().map(Node::into_document).collect());
+        }
+        match self.value {
+            Some(value) if self.members.is_empty() => Document::Text(value),
+            _ => self.into_structure(),
+        }
+    }
+
+    fn into_structure(self) -> Document {
+        let members = self.members.into_iter().map(|(name, node)| (name.into(), node.into_document()));
+        Document::Structure(members.collect())
+    }
+}
+
+/// One side of a form's pair, without its escapes.
+fn decoded(side: Option<&[u8]>) -> Result<String, Refusal> {
+    let mut bytes = side.unwrap_or_default().iter().copied();
+    let mut plain = Vec::new();
+    while let Some(byte) = bytes.next() {
+        plain.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digits = [bytes.next(), bytes.next()];
+                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+                let (Some(high), Some(low)) = (digit(digits[0]), digit(digits[1])) else {
+                    return Err(Refusal::serialization("A % in the form is not followed by two hexadecimal digits."));
+                };
+                // Two digits fit.
+                (high * 16 + low) as u8
+            }
+            other => other,
+        });
+    }
+    String::from_utf8(plain).map_err(|_| Refusal::serialization("The form is no UTF-8."))
+}
+
+fn element(xml: &mut String, name: &str, document: &Document) {
+    // Writing into memory does not fail.
+    let _ = write!(xml, "<{name}>");
+    match document {
+        Document::Null => {}
+        Document::Boolean(value) => xml.push_str(if *value { "true" } else { "false" }),
+        Document::Number(number) => xml.push_str(&number.to_string()),
+        Document::Integer(number) => xml.push_str(&number.to_string()),
+        Document::Timestamp(seconds) => xml.push_str(&rfc3339(*seconds)),
+        Document::Text(text) => xml.push_str(&escaped(text)),
+        Document::List(values) => values.iter().for_each(|value| element(xml, "member", value)),
+        Document::Structure(members) => members.iter().for_each(|(name, value)| element(xml, name, value)),
+        Document::Map(entries) => {
+            for (name, value) in entries {
+                let _ = write!(xml, "<entry><key>{}</key>", escaped(name));
+                element(xml, "value", value);
+                xml.push_str("</entry>");
+            }
+        }
+    }
+    let _ = write!(xml, "</{name}>");
+}
+
+/// Text in XML. What XML can't hold at all becomes the replacement character.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\t' | '\n' | '\r' => {
+                let _ = write!(escaped, "&#{};", u32::from(character));
+            }
+            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
