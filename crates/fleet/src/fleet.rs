@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::directory::Directory;
-use crate::{Clock, Endpoint, InstanceStatus, Location, Origin, StoredResponses, Topology};
+use crate::{Clock, Endpoint, InstanceStatus, Location, Origin, Sessions, StoredResponses, Topology};
 
 /// Everything that is known of the engines behind the router. Cheap to clone: all clones are the same fleet.
 #[derive(Clone)]
@@ -26,6 +26,7 @@ struct Shared {
     /// Whoever writes holds it, so that changes come one after the other.
     writer: Mutex<Writer>,
     stored_responses: StoredResponses,
+    sessions: Sessions,
     /// Told after every change, so that probes and DNS follow.
     changed: Notify,
 }
@@ -46,6 +47,7 @@ impl Fleet {
             topology: ArcSwap::default(),
             writer: Mutex::default(),
             stored_responses: StoredResponses::default(),
+            sessions: Sessions::default(),
             changed: Notify::new(),
         };
         let fleet = Fleet { shared: Arc::new(shared) };
@@ -70,6 +72,11 @@ impl Fleet {
     /// Where responses are stored that clients may come back to.
     pub fn stored_responses(&self) -> &StoredResponses {
         &self.shared.stored_responses
+    }
+
+    /// Where the sessions of clients live.
+    pub fn sessions(&self) -> &Sessions {
+        &self.shared.sessions
     }
 
     /// Every instance as it stands, for people.
