@@ -55,7 +55,7 @@ pub use environment::Environment;
 pub use health::{Health, ProbePath, ProbePathError};
 pub use instance_url::{Host, InstanceUrl, UrlError};
 pub use instances::{ApiKey, IdError, InstanceEntry, InstanceSource};
-pub use keys::{KeyName, KeyNameError, KeyRing, NewKey};
+pub use keys::{KeyHolder, KeyName, KeyNameError, KeyRing, NewKey, NewSigningKey, SigningKey};
 pub use limits::{Limits, Queue};
 pub use name::{Name, NameError};
 pub use overrides::Overrides;

@@ -1,5 +1,8 @@
 //! Tests of what is refused, and in which words.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
 
 /// An endpoint that is right, to go with whatever is wrong.
@@ -376,7 +379,29 @@ fn a_keys_file_that_is_not_there_or_not_right_is_refused() {
     let files = Files::with(&format!("auth: {{ keys_file: keys }}\n{ENDPOINT}"));
     std::fs::write(files.path("keys"), "alice sk-isotherm-in-the-clear\n").unwrap();
     let lines = files.load(&Environment::default(), &Overrides::default()).unwrap_err();
-    assert_eq!(lines, ["keys:1:7: no hash after the name; allowed: `name sha256:HEX`, never the key itself"]);
+    assert_eq!(
+        lines,
+        [
+            "keys:1:7: no key after the name; allowed: `name sha256:HEX` or `name aws:ACCESS_KEY_ID:SECRET`, never an opaque \
+          key itself"
+        ]
+    );
+}
+
+#[test]
+fn a_keys_file_with_secrets_is_not_for_others_to_read() {
+    let files = Files::with(&format!("auth: {{ keys_file: keys }}\n{ENDPOINT}"));
+    let load = || files.load(&Environment::default(), &Overrides::default());
+    let set_mode = |mode| std::fs::set_permissions(files.path("keys"), Permissions::from_mode(mode)).unwrap();
+    std::fs::write(files.path("keys"), "alice aws:AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY\n").unwrap();
+    set_mode(0o644);
+    assert_eq!(
+        load().unwrap_err(),
+        ["keys: holds secrets (`aws:` keys) and is open to others, mode 644; allowed: 600 or stricter, or 640 if it \
+          belongs to root; `chmod 600 keys` makes it so"]
+    );
+    set_mode(0o600);
+    assert!(load().is_ok());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderValue, Method, Uri};
-use isotherm_config::KeyName;
+use isotherm_config::KeyHolder;
 use isotherm_core::{Decision, Time};
 use isotherm_fleet::{Instance, Variant};
 use isotherm_telemetry::{AccessLogEntry, ClientStage, Outcome, RetryKind, VariantMetrics};
@@ -37,7 +37,7 @@ pub(crate) struct Record {
     /// How far it is.
     pub(crate) stage: ClientStage,
     /// Whose key it came with.
-    pub(crate) principal: Option<KeyName>,
+    pub(crate) principal: Option<Arc<KeyHolder>>,
     /// The name of its route, once it is known.
     pub(crate) route: Option<&'static str>,
     /// The model that it names.
@@ -165,7 +165,7 @@ impl Record {
             time: SystemTime::now() - duration,
             request_id: self.request_id.to_str().unwrap_or_default().into(),
             client: Some(self.client),
-            principal: self.principal.as_ref().map(|name| name.as_str().into()),
+            principal: self.principal.as_ref().map(|holder| holder.name().as_str().into()),
             method: self.method.as_str().into(),
             path: self.uri.path().into(),
             api: self.route,

@@ -121,7 +121,7 @@ fn wish(request: &mut Decoded, record: &Record) -> Result<Wish, Failure> {
     let within = Within {
         endpoint: variant.endpoint(),
         variant: variant.name(),
-        tenant: record.principal.as_ref().map(|name| name.as_str()),
+        tenant: record.principal.as_ref().map(|holder| holder.tenant()),
         tenant_id: tenant_id(&request.head.headers)?,
     };
     let key = request.read.prompt.key(seed, &within);
