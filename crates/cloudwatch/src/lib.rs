@@ -1,15 +1,25 @@
 //! CloudWatch's metrics and alarms over the router's own figures.
+//!
+//! [`MetricStore`] keeps values in memory; [`CloudWatch`] answers the API's operations over it, in any of its three
+//! protocols, and keeps alarms.
 
+mod alarm;
 pub mod document;
 mod error;
+mod expression;
 pub mod input;
 mod metric;
+mod operation;
+mod promql;
 mod protocol;
+mod query;
 mod service;
 mod statistic;
 mod store;
 
+pub use alarm::{AlarmState, Comparison, MissingData};
 pub use error::Refusal;
 pub use metric::{Dimension, Metric, Unit};
+pub use service::CloudWatch;
 pub use statistic::Statistic;
 pub use store::{Limits, MetricStore, Resolution, Summary, TooManyMetrics, Window};

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// The name of a metric within an account: namespace, name and dimensions. A metric with other dimensions is another
 /// metric.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Metric {
     /// The account that it belongs to.
     pub account: Arc<str>,
@@ -17,7 +19,7 @@ pub struct Metric {
 }
 
 /// One dimension of a metric.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Dimension {
     /// Its name, such as `EndpointName`.
     pub name: Arc<str>,
@@ -54,9 +56,9 @@ impl Dimension {
 macro_rules! units {
     ($($variant:ident = $word:literal,)*) => {
         /// What a value is measured in; CloudWatch keeps values of different units apart and converts none.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Unit {
-            $(#[doc = $word] $variant,)*
+            $(#[doc = $word] #[serde(rename = $word)] $variant,)*
         }
 
         impl Unit {

@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Summary;
 
 /// One figure of a period's values.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Statistic {
     /// How many values there are.
     SampleCount,
@@ -25,6 +28,9 @@ impl Statistic {
     /// Those that are no percentiles.
     pub const SIMPLE: &[Statistic] =
         &[Statistic::SampleCount, Statistic::Average, Statistic::Sum, Statistic::Minimum, Statistic::Maximum];
+
+    /// The words for people.
+    pub const WORDS: &str = "SampleCount, Average, Sum, Minimum, Maximum and percentiles such as p99.9";
 
     /// The statistic of this word: `Sum`, `p99.9` and so on.
     pub fn named(word: &str) -> Option<Statistic> {
@@ -61,6 +67,20 @@ impl Statistic {
             Statistic::Maximum => "Maximum",
             Statistic::Percentile(_) => "p",
         }
+    }
+}
+
+impl TryFrom<String> for Statistic {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Statistic, String> {
+        Statistic::named(&word).ok_or_else(|| format!("{word:?} is no statistic: there are {}", Statistic::WORDS))
+    }
+}
+
+impl From<Statistic> for String {
+    fn from(statistic: Statistic) -> String {
+        statistic.to_string()
     }
 }
 
