@@ -6,6 +6,7 @@ use isotherm_core::{Arm, Decision};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::invocations::Invocations;
 use crate::labels::{Labels, UpstreamErrorKind};
 use crate::metrics::Shared;
 use crate::series::Lazy;
@@ -29,6 +30,7 @@ pub struct InstanceMetrics {
     up: Gauge,
     ejected: Gauge,
     draining: Gauge,
+    invocations: Invocations,
     /// Kept so that the variant's series outlive those of its instances.
     _variant: Arc<VariantMetrics>,
 }
@@ -46,6 +48,7 @@ impl InstanceMetrics {
             up: shared.instance_up.series(scope.clone()),
             ejected: shared.instance_ejected.series(scope.clone()),
             draining: shared.instance_draining.series(scope.clone()),
+            invocations: Invocations::default(),
             shared,
             scope,
             _variant: variant,
@@ -83,6 +86,11 @@ impl InstanceMetrics {
     pub fn upstream_error(&self, kind: UpstreamErrorKind) {
         let labels = || self.scope.with("kind", kind.as_str());
         self.upstream_errors.get(kind as usize, || self.shared.upstream_errors.series(labels())).inc();
+    }
+
+    /// What became of the requests that it answered, as CloudWatch counts it.
+    pub fn invocations(&self) -> &Invocations {
+        &self.invocations
     }
 
     /// Whether the instance answers its probes.

@@ -155,6 +155,28 @@ words! {
 }
 
 words! {
+    /// What went wrong with an invocation on SageMaker's paths, by what SageMaker counts.
+    InvocationFault {
+        /// The container answered with an error, or not at all.
+        ModelError = "model_error",
+        /// The container's stream broke off after it had begun.
+        MidStream = "mid_stream",
+        /// The inference component has no copy.
+        NoCapacity = "no_capacity",
+    }
+}
+
+words! {
+    /// What became of a request's copy for the shadow variant.
+    ShadowCopy {
+        /// It was sent.
+        Sent = "sent",
+        /// As many were under way as may be, or no instance could take it.
+        Dropped = "dropped",
+    }
+}
+
+words! {
     /// How a request ended.
     Outcome {
         /// The response went through whole, whatever its status.

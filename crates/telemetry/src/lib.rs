@@ -8,6 +8,7 @@ mod duration_histogram;
 mod exposition;
 mod handles;
 mod instance_metrics;
+mod invocations;
 mod labels;
 mod metrics;
 pub mod names;
@@ -20,7 +21,10 @@ mod variant_metrics;
 pub use access_log::{AccessLog, AccessLogEntry};
 pub use exposition::Exposition;
 pub use instance_metrics::InstanceMetrics;
-pub use labels::{ClientStage, Outcome, RetryKind, ShedCause, StatusClass, UpstreamErrorKind};
+pub use invocations::{Invocation, InvocationFigures, Invocations, LatencyFigures};
+pub use labels::{
+    ClientStage, InvocationFault, Outcome, RetryKind, ShadowCopy, ShedCause, StatusClass, UpstreamErrorKind,
+};
 pub use metrics::Metrics;
 pub use prometheus_client::metrics::gauge::Gauge;
 pub use variant_metrics::VariantMetrics;

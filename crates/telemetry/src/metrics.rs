@@ -68,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) client_disconnects: Family<Counter>,
     pub(crate) waiting: Family<Gauge>,
     pub(crate) shed: Family<Counter>,
+    pub(crate) invocation_faults: Family<Counter>,
+    pub(crate) shadow_copies: Family<Counter>,
     pub(crate) index: Family<Gauge>,
     pub(crate) instance_up: Family<Gauge>,
     pub(crate) instance_ejected: Family<Gauge>,
@@ -195,6 +197,8 @@ impl Shared {
             client_disconnects: counters(registry, names::CLIENT_DISCONNECTS),
             waiting: gauges(registry, names::WAITING),
             shed: counters(registry, names::SHED),
+            invocation_faults: counters(registry, names::INVOCATION_FAULTS),
+            shadow_copies: counters(registry, names::SHADOW_COPIES),
             index: gauges(registry, names::INDEX),
             instance_up: gauges(registry, names::INSTANCE_UP),
             instance_ejected: gauges(registry, names::INSTANCE_EJECTED),
@@ -221,6 +225,8 @@ impl Shared {
             &self.resends_refused,
             &self.client_disconnects,
             &self.shed,
+            &self.invocation_faults,
+            &self.shadow_copies,
         ];
         let gauges = [
             &self.in_flight,

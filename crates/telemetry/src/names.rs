@@ -66,6 +66,11 @@ metric_names! {
         "Clients that left before the end of their response, by how far it was";
     WAITING = "isotherm_waiting_requests", "Requests that wait for an instance below its max_in_flight";
     SHED = "isotherm_shed_requests_total", "Requests refused because every instance was at its max_in_flight, by cause";
+    INVOCATION_FAULTS = "isotherm_invocation_faults_total",
+        "What went wrong with invocations on SageMaker's paths: errors of the container, streams that broke off, \
+         inference components without a copy";
+    SHADOW_COPIES = "isotherm_shadow_copies_total",
+        "Copies of requests for a shadow variant: sent, or dropped so that the shadow holds nothing up";
     INDEX = "isotherm_index_bytes", "Memory of what ADAPTIVE believes the instances' caches to hold";
     INSTANCE_UP = "isotherm_instance_up", "1 while an instance answers its probes, else 0";
     INSTANCE_EJECTED = "isotherm_instance_ejected",

@@ -10,12 +10,13 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::duration_histogram::DurationHistogram;
-use crate::labels::{ClientStage, Labels, RetryKind, ShedCause, StatusClass};
+use crate::invocations::Invocations;
+use crate::labels::{ClientStage, InvocationFault, Labels, RetryKind, ShadowCopy, ShedCause, StatusClass};
 use crate::metrics::Shared;
 use crate::series::Lazy;
 
 /// How many APIs are told apart; more than there are.
-const APIS: usize = 16;
+const APIS: usize = 32;
 
 /// How many models of a variant are told apart.
 const MODELS: usize = 100;
@@ -44,8 +45,11 @@ pub struct VariantMetrics {
     resends_refused: OnceLock<Counter>,
     client_disconnects: Lazy<Counter, { ClientStage::ALL.len() }>,
     waiting: OnceLock<Gauge>,
+    invocations: Invocations,
     index: OnceLock<Gauge>,
     shed: Lazy<Counter, { ShedCause::ALL.len() }>,
+    invocation_faults: Lazy<Counter, { InvocationFault::ALL.len() }>,
+    shadow_copies: Lazy<Counter, { ShadowCopy::ALL.len() }>,
 }
 
 impl VariantMetrics {
@@ -64,8 +68,11 @@ impl VariantMetrics {
             resends_refused: OnceLock::new(),
             client_disconnects: Lazy::default(),
             waiting: OnceLock::new(),
+            invocations: Invocations::default(),
             index: OnceLock::new(),
             shed: Lazy::default(),
+            invocation_faults: Lazy::default(),
+            shadow_copies: Lazy::default(),
         }
     }
 
@@ -171,9 +178,26 @@ impl VariantMetrics {
         self.sheds(cause).inc();
     }
 
+    /// An invocation on SageMaker's paths went wrong.
+    pub fn invocation_fault(&self, fault: InvocationFault) {
+        let labels = || self.scope.with("kind", fault.as_str());
+        self.invocation_faults.get(fault as usize, || self.shared.invocation_faults.series(labels())).inc();
+    }
+
+    /// A request of the endpoint was copied for this variant, which is a shadow, or was not.
+    pub fn shadow_copy(&self, copy: ShadowCopy) {
+        let labels = || self.scope.with("outcome", copy.as_str());
+        self.shadow_copies.get(copy as usize, || self.shared.shadow_copies.series(labels())).inc();
+    }
+
     /// How many requests wait for an instance; whoever waits adds one and takes it off again.
     pub fn waiting(&self) -> &Gauge {
         self.waiting.get_or_init(|| self.shared.waiting.series(self.scope.clone()))
+    }
+
+    /// What became of its requests, as CloudWatch counts it.
+    pub fn invocations(&self) -> &Invocations {
+        &self.invocations
     }
 
     /// The strategy's beliefs take so many bytes; 0 where it has none.

@@ -179,7 +179,7 @@ fn apis_beyond_the_bound_share_a_label() {
         variant.request(api, 200, Duration::ZERO);
     }
     let shown = lines(&metrics, "isotherm_requests_total");
-    assert_eq!(shown.len(), 16);
+    assert_eq!(shown.len(), 32);
     let counts = shown.iter().map(|line| line.rsplit(' ').next().unwrap_or_default().parse::<u64>().unwrap());
     assert_eq!(counts.sum::<u64>(), 100);
 }
