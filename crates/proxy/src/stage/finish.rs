@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderValue, Method, Uri};
-use isotherm_config::KeyHolder;
-use isotherm_core::{Decision, Time};
+use isotherm_config::{AccountId, KeyHolder};
+use isotherm_core::{Decision, Reason, Time};
 use isotherm_fleet::{Instance, Variant};
-use isotherm_telemetry::{AccessLogEntry, ClientStage, Outcome, RetryKind, VariantMetrics};
+use isotherm_telemetry::{AccessLogEntry, ClientStage, Invocation, Outcome, RetryKind, VariantMetrics};
+use isotherm_wire::aws::{Caller, Protocol};
 use isotherm_wire::error::Dialect;
 use isotherm_wire::usage::Usage;
 
@@ -38,6 +39,10 @@ pub(crate) struct Record {
     pub(crate) stage: ClientStage,
     /// Whose key it came with.
     pub(crate) principal: Option<Arc<KeyHolder>>,
+    /// The access key and the region of what AWS's clients sign or hold, once it is proven or needs no proof.
+    pub(crate) signed: Option<(Box<str>, Box<str>)>,
+    /// The protocol, where a service of AWS's is asked for.
+    pub(crate) aws: Option<Protocol>,
     /// The name of its route, once it is known.
     pub(crate) route: Option<&'static str>,
     /// The model that it names.
@@ -63,6 +68,8 @@ pub(crate) struct Record {
     client: SocketAddr,
     method: Method,
     uri: Uri,
+    /// When the instance was chosen.
+    placed_at: Option<Time>,
     time_to_first_token: Option<Duration>,
     retries: u32,
     /// How it ended, once it has.
@@ -81,6 +88,8 @@ impl Record {
             request_id: headers::request_id(&request.headers, random),
             stage: ClientStage::Upload,
             principal: None,
+            signed: None,
+            aws: None,
             route: None,
             model: None,
             variant: None,
@@ -95,6 +104,7 @@ impl Record {
             client,
             method: request.method.clone(),
             uri: request.uri.clone(),
+            placed_at: None,
             time_to_first_token: None,
             retries: 0,
             outcome: None,
@@ -106,6 +116,7 @@ impl Record {
         self.metrics().decision(&decision);
         self.stage = ClientStage::Prefill;
         self.placed = Some((decision, instance));
+        self.placed_at = Some(self.worker.now());
     }
 
     /// Notes a further attempt.
@@ -133,6 +144,23 @@ impl Record {
         self.rules.timeouts.total.map(|total| self.arrived + total)
     }
 
+    /// Whose resources it speaks of.
+    pub(crate) fn account(&self) -> &AccountId {
+        self.principal.as_ref().and_then(|holder| holder.account()).unwrap_or(&self.rules.account)
+    }
+
+    /// On whose behalf it comes, as AWS's services are told.
+    pub(crate) fn caller(&self) -> Caller {
+        let (access_key, region) = self.signed.as_ref().map(|(key, region)| (key.to_string(), region.to_string())).unzip();
+        Caller {
+            account: self.account().as_str().to_owned(),
+            region: region.unwrap_or_else(|| self.rules.region.as_str().to_owned()),
+            access_key,
+            name: self.principal.as_ref().map(|holder| holder.name().as_str().to_owned()),
+            may_administer: self.principal.as_ref().is_none_or(|holder| holder.may_administer()),
+        }
+    }
+
     fn metrics(&self) -> &VariantMetrics {
         match &self.variant {
             Some(variant) => variant.metrics(),
@@ -149,13 +177,30 @@ impl Record {
         if let (Some(model), 200..=299) = (&self.model, status) {
             metrics.model(model);
         }
+        let invocation = self.invocation(outcome, status, duration);
+        metrics.invocations().count(&invocation);
         let Some((decision, instance)) = &self.placed else { return };
+        instance.metrics().invocations().count(&invocation);
         let usage = self.usage.unwrap_or_default();
         if let Some(tokens) = usage.prompt_tokens {
             instance.metrics().prompt(decision, tokens, usage.cached_tokens);
         }
         if let Some(tokens) = usage.completion_tokens {
             instance.metrics().output(tokens);
+        }
+    }
+
+    fn invocation(&self, outcome: Outcome, status: u16, duration: Duration) -> Invocation {
+        let overhead = self.placed_at.map(|placed| placed.since(self.arrived));
+        let usage = self.usage.unwrap_or_default();
+        Invocation {
+            status,
+            outcome,
+            spilled: self.placed.as_ref().is_some_and(|(decision, _)| decision.reason == Reason::Spill),
+            overhead,
+            model: overhead.map(|overhead| duration.saturating_sub(overhead)),
+            first_token: self.time_to_first_token,
+            cached_of_prompt: usage.prompt_tokens.zip(usage.cached_tokens),
         }
     }
 
