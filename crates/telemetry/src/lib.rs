@@ -9,7 +9,6 @@ mod exposition;
 mod handles;
 mod instance_metrics;
 mod invocations;
-mod invocations;
 mod labels;
 mod metrics;
 pub mod names;
@@ -22,7 +21,6 @@ mod variant_metrics;
 pub use access_log::{AccessLog, AccessLogEntry};
 pub use exposition::Exposition;
 pub use instance_metrics::InstanceMetrics;
-pub use invocations::{Invocation, InvocationFigures, Invocations, LatencyFigures};
 pub use invocations::{Invocation, InvocationFigures, Invocations, LatencyFigures};
 pub use labels::{
     ClientStage, InvocationFault, Outcome, RetryKind, ShadowCopy, ShedCause, StatusClass, UpstreamErrorKind,

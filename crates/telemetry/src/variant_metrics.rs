@@ -11,7 +11,6 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use crate::duration_histogram::DurationHistogram;
 use crate::invocations::Invocations;
-use crate::invocations::Invocations;
 use crate::labels::{ClientStage, InvocationFault, Labels, RetryKind, ShadowCopy, ShedCause, StatusClass};
 use crate::metrics::Shared;
 use crate::series::Lazy;
@@ -47,7 +46,6 @@ pub struct VariantMetrics {
     client_disconnects: Lazy<Counter, { ClientStage::ALL.len() }>,
     waiting: OnceLock<Gauge>,
     invocations: Invocations,
-    invocations: Invocations,
     index: OnceLock<Gauge>,
     shed: Lazy<Counter, { ShedCause::ALL.len() }>,
     invocation_faults: Lazy<Counter, { InvocationFault::ALL.len() }>,
@@ -70,7 +68,6 @@ impl VariantMetrics {
             resends_refused: OnceLock::new(),
             client_disconnects: Lazy::default(),
             waiting: OnceLock::new(),
-            invocations: Invocations::default(),
             invocations: Invocations::default(),
             index: OnceLock::new(),
             shed: Lazy::default(),
@@ -196,11 +193,6 @@ impl VariantMetrics {
     /// How many requests wait for an instance; whoever waits adds one and takes it off again.
     pub fn waiting(&self) -> &Gauge {
         self.waiting.get_or_init(|| self.shared.waiting.series(self.scope.clone()))
-    }
-
-    /// What became of its requests, as CloudWatch counts it.
-    pub fn invocations(&self) -> &Invocations {
-        &self.invocations
     }
 
     /// What became of its requests, as CloudWatch counts it.
