@@ -163,7 +163,8 @@ mod tests {
     #[test]
     fn every_end_counts_as_what_it_is() {
         let invocations = Invocations::default();
-        let unplaced = Invocation { overhead: None, model: None, first_token: None, cached_of_prompt: None, ..answered() };
+        let unplaced =
+            Invocation { overhead: None, model: None, first_token: None, cached_of_prompt: None, ..answered() };
         for invocation in [
             answered(),
             Invocation { spilled: true, ..answered() },
