@@ -1,11 +1,19 @@
 //! What every service of AWS's that the router speaks has in common: who calls, what is asked, and what is answered.
 
+mod asked;
+mod protocol;
+mod service_error;
+
 use std::future::Future;
 use std::pin::Pin;
 
 use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
+
+pub use self::asked::{Asked, Service};
+pub use self::protocol::{Protocol, TARGET};
+pub use self::service_error::{ServiceError, escape_xml};
 
 /// A request to one of AWS's services whose sender is known.
 #[derive(Debug)]
@@ -29,6 +37,16 @@ pub struct Caller {
     pub access_key: Option<String>,
     /// The name that the key has in the router's configuration.
     pub name: Option<String>,
+}
+
+impl Caller {
+    /// The caller as IAM names users: the key's name, or the account itself where it has none.
+    pub fn arn(&self) -> String {
+        match &self.name {
+            Some(name) => format!("arn:aws:iam::{}:user/{name}", self.account),
+            None => format!("arn:aws:iam::{}:root", self.account),
+        }
+    }
 }
 
 /// An answer that is being worked out.

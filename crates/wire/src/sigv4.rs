@@ -2,8 +2,8 @@
 //!
 //! The rules are those of AWS's "Signature Version 4 signing process", as far as SageMaker's clients use them: headers
 //! or a presigned query, one chunk, HMAC. A [`Claim`] is what a request says of itself. It is checked before the body is
-//! read ([`Claim::check_service`], [`Claim::check_region`], [`Claim::check_time`]), so that only a holder's body is waited for, and proven with the
-//! body and the secret ([`Claim::verify`]).
+//! read ([`Claim::check_service`], [`Claim::check_region`], [`Claim::check_time`]), so that only a holder's body is waited
+//! for, and proven with the body and the secret ([`Claim::verify`]).
 
 mod bearer;
 mod canonical;
@@ -20,6 +20,7 @@ use http::request::Parts;
 pub use self::bearer::BearerToken;
 use self::canonical::{canonical_request, signed_payload};
 use self::instant::Instant;
+pub(crate) use self::query::parameter as form_parameter;
 pub use self::refusal::Refusal;
 use self::signature::{Scope, Signature, sign};
 

@@ -2,7 +2,7 @@
 
 /// The value of a parameter, without its escapes; of one that stands twice, the first. `None` when it is absent, or is
 /// no text.
-pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
+pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
     pairs(query).find(|(key, _)| key == name.as_bytes()).and_then(|(_, value)| String::from_utf8(value).ok())
 }
 
