@@ -99,7 +99,10 @@ mod tests {
         };
         let rules = [
             ProviderRule { image: Some("*vllm*".parse().unwrap()), ..ProviderRule::for_any(fixed("http://vllm")) },
-            ProviderRule { instance_type: Some("ml.g5.*".parse().unwrap()), ..ProviderRule::for_any(fixed("http://g5")) },
+            ProviderRule {
+                instance_type: Some("ml.g5.*".parse().unwrap()),
+                ..ProviderRule::for_any(fixed("http://g5"))
+            },
         ];
         let providers = Providers::new(&rules, Path::new("/nowhere"), |_| unreachable!("no rule is emulated"));
         let found = |kind: &str, image: Option<&str>| format!("{:?}", providers.find(kind, image));
