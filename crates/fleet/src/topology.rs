@@ -138,11 +138,7 @@ impl Topology {
     ///
     /// Instances that are down keep what they last listed.
     pub fn models(&self) -> Vec<Arc<Model>> {
-        let mut seen = HashSet::new();
-        let shares = self.endpoints.iter().flat_map(|endpoint| endpoint.variants());
-        let listings = shares.flat_map(|share| share.variant.listings()).flatten();
-        let models = listings.flat_map(|listing| listing.models().to_vec());
-        models.filter(|model| seen.insert(ModelHash::of(model.id()))).collect()
+        distinct(self.endpoints.iter().flat_map(|endpoint| endpoint.variants()).map(|share| &share.variant))
     }
 
     /// Whether a request could be placed somewhere.
@@ -224,6 +220,11 @@ impl Endpoint {
         pick(|| self.variants.iter(), random)
     }
 
+    /// The models that the instances of its production variants list, and its components' copies.
+    pub fn models(&self) -> Vec<Arc<Model>> {
+        distinct(self.variants.iter().map(|share| &share.variant).chain(self.component_variants()))
+    }
+
     /// Whether a request could be placed in one of its variants or components.
     pub fn has_eligible(&self, now: Time) -> bool {
         let shares = self.variants.iter().map(|share| &share.variant);
@@ -257,4 +258,10 @@ fn pick<'t, I: Iterator<Item = &'t TrafficShare>>(shares: impl Fn() -> I, random
     }
     // Rounding may leave a crumb after the last one: it is the last one's.
     last
+}
+
+/// The models that variants list; of two descriptions of one model, the first.
+fn distinct<'t>(variants: impl Iterator<Item = &'t Arc<Variant>>) -> Vec<Arc<Model>> {
+    let mut seen = HashSet::new();
+    variants.flat_map(|variant| variant.models()).filter(|model| seen.insert(ModelHash::of(model.id()))).collect()
 }

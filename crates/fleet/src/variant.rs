@@ -34,7 +34,7 @@ pub use self::slot::SlotGuard;
 pub use self::waiting::{QueueFull, Waiting};
 use crate::listing::Listing;
 use crate::lock::Mutex;
-use crate::{Clock, Instance, Location};
+use crate::{Clock, Instance, Location, Model};
 
 /// A set of instances with one routing configuration.
 ///
@@ -285,6 +285,11 @@ impl Variant {
     /// Whether an instance of that id lives in it.
     pub(crate) fn has(&self, id: &InstanceId) -> bool {
         self.guarded.lock().state.instances(Time::ZERO).any(|view| view.id == id)
+    }
+
+    /// The models that its instances list, as often as they do.
+    pub fn models(&self) -> Vec<Arc<Model>> {
+        self.listings().into_iter().flatten().flat_map(|listing| listing.models().to_vec()).collect()
     }
 
     /// What each instance last listed; `None` for one that has not said.
