@@ -1,10 +1,20 @@
 //! SageMaker's control plane: its resources, their constraints, how endpoints come to be, change and go.
 
+mod arn;
+mod constraints;
+mod control_plane;
 mod deployer;
-mod deployment;
+pub mod deployment;
+mod error;
+mod listing;
+mod operations;
 pub mod providers;
 pub mod records;
 pub mod routing;
+mod rules;
 pub mod shapes;
 
+pub use arn::ResourceKind;
+pub use control_plane::{ControlPlane, TARGET_PREFIX};
 pub use deployer::Deployer;
+pub use error::ServiceError;

@@ -6,9 +6,10 @@
 //! deleting those later does not change what runs.
 
 use isotherm_core::StrategyName;
-use isotherm_store::Table;
+use isotherm_store::{StoreError, Table, Transaction};
 use serde::{Deserialize, Serialize};
 
+use crate::arn::ResourceKind;
 use crate::shapes::{
     ComponentDeploymentConfig, ComponentSpecification, DeployedImage, DeploymentConfig, EndpointConfigSettings,
     EndpointStatus, InferenceComponentStatus, ModelSettings, PlacementStatus, ProductionVariant, Serverless, Tag,
@@ -34,6 +35,33 @@ pub fn key(account: &str, name: &str) -> String {
 /// The key of a resource's tags; `kind` as in its ARN (`endpoint`).
 pub fn tags_key(account: &str, kind: &str, name: &str) -> String {
     format!("{account}/{kind}/{}", name.to_ascii_lowercase())
+}
+
+/// Takes the record of an endpoint that is gone away, and its tags.
+///
+/// # Errors
+///
+/// Those of the store.
+pub fn remove_endpoint(transaction: &Transaction, endpoint: &EndpointRecord) -> Result<(), StoreError> {
+    let Identity { account, name, .. } = &endpoint.identity;
+    transaction.remove(&ENDPOINTS, &endpoint.key())?;
+    transaction.remove(&TAGS, &tags_key(account, ResourceKind::Endpoint.in_arn(), name))?;
+    Ok(())
+}
+
+/// Takes the record of an inference component that is gone away, and its tags.
+///
+/// # Errors
+///
+/// Those of the store.
+pub fn remove_inference_component(
+    transaction: &Transaction,
+    component: &InferenceComponentRecord,
+) -> Result<(), StoreError> {
+    let Identity { account, name, .. } = &component.identity;
+    transaction.remove(&INFERENCE_COMPONENTS, &component.key())?;
+    transaction.remove(&TAGS, &tags_key(account, ResourceKind::InferenceComponent.in_arn(), name))?;
+    Ok(())
 }
 
 /// What every resource has.
@@ -140,6 +168,11 @@ impl Deployed {
         self.variants.iter().all(|variant| variant.config.model_name.is_none())
     }
 
+    /// How many instances the variants that answer should have, all together.
+    pub fn desired_instances(&self) -> u32 {
+        self.variants.iter().fold(0, |sum, variant| sum.saturating_add(variant.desired_instance_count))
+    }
+
     /// The variants that answer, then the shadows.
     pub fn all_variants(&self) -> impl Iterator<Item = &VariantRecord> {
         self.variants.iter().chain(&self.shadow_variants)
@@ -186,7 +219,7 @@ pub enum Transition {
         /// Since when.
         started_at: Timestamp,
     },
-    /// Everything of it goes, then the record.
+    /// Everything of it goes, then the record ([`remove_endpoint`]). It may take the place of any other transition.
     Delete {
         /// Since when.
         started_at: Timestamp,
@@ -262,6 +295,20 @@ pub struct ComponentPlan {
     pub strategy: Option<StrategyName>,
 }
 
+impl ComponentPlan {
+    /// The model of this name.
+    pub fn model(&self, name: &str) -> Option<&ModelRecord> {
+        self.models.iter().find(|model| model.identity.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The image that runs: the container's own, else that of the model.
+    pub fn image(&self) -> Option<&str> {
+        let first = self.specifications.first()?;
+        let own = first.container.as_ref().and_then(|container| container.image.as_deref());
+        own.or_else(|| self.model(first.model_name.as_deref()?)?.settings.container()?.image.as_deref())
+    }
+}
+
 /// What is under way with an inference component.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ComponentTransition {
@@ -284,7 +331,7 @@ pub enum ComponentTransition {
         /// Since when.
         started_at: Timestamp,
     },
-    /// Its copies go, then the record.
+    /// Its copies go, then the record ([`remove_inference_component`]). It may take the place of any other transition.
     Delete {
         /// Since when.
         started_at: Timestamp,

@@ -66,6 +66,19 @@ pub struct ProductionVariant {
     pub accelerator_partition_layouts: Option<Echoed>,
 }
 
+impl ProductionVariant {
+    /// The models that it names: its own, and those of single kinds of instances.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        let pools = self.instance_pools.iter().flatten();
+        self.model_name.as_deref().into_iter().chain(pools.filter_map(|pool| pool.model_name_override.as_deref()))
+    }
+
+    /// The bounds for its number of instances, if that is managed.
+    pub fn managed_scaling(&self) -> Option<&ManagedInstanceScaling> {
+        self.managed_instance_scaling.as_ref().filter(|scaling| scaling.status == Some(ScalingStatus::Enabled))
+    }
+}
+
 /// A kind of instance to try.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]

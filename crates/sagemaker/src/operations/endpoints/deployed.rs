@@ -1,0 +1,81 @@
+//! An endpoint configuration with everything that its variants need, as it goes into an endpoint's record.
+
+use isotherm_core::StrategyName;
+use isotherm_store::Records;
+
+use crate::arn::ResourceKind;
+use crate::error::ServiceError;
+use crate::operations::Call;
+use crate::records::{Deployed, EndpointConfigRecord, ModelRecord, TAGS, VariantRecord, tags_key};
+use crate::routing;
+use crate::shapes::{DeployedImage, ProductionVariant, RoutingStrategy, Timestamp};
+
+/// The configuration of this name, ready to be brought onto instances: nothing of it is in service yet.
+///
+/// # Errors
+///
+/// The configuration or one of its models is not there.
+pub(super) fn deployed(call: &Call<'_>, records: &impl Records, name: &str) -> Result<Deployed, ServiceError> {
+    let EndpointConfigRecord { identity, settings, variants, shadow_variants } = call.endpoint_config(records, name)?;
+    let tags =
+        records.get(&TAGS, &tags_key(&identity.account, ResourceKind::EndpointConfig.in_arn(), &identity.name))?;
+    let tagged = routing::asked_by_tags(&tags.unwrap_or_default())?;
+    let mut models: Vec<ModelRecord> = Vec::new();
+    for name in variants.iter().chain(&shadow_variants).flat_map(ProductionVariant::models) {
+        if !models.iter().any(|model| model.identity.name.eq_ignore_ascii_case(name)) {
+            models.push(call.model(records, name)?);
+        }
+    }
+    let variant = |config: ProductionVariant| variant(config, &models, tagged, call.now);
+    let variants = variants.into_iter().map(variant).collect::<Result<Vec<_>, _>>()?;
+    let shadow_variants = shadow_variants.into_iter().map(variant).collect::<Result<Vec<_>, _>>()?;
+    Ok(Deployed { config_name: identity.name, settings, models, variants, shadow_variants })
+}
+
+fn variant(
+    config: ProductionVariant,
+    models: &[ModelRecord],
+    tagged: Option<StrategyName>,
+    now: Timestamp,
+) -> Result<VariantRecord, ServiceError> {
+    let model = models
+        .iter()
+        .find(|model| config.model_name.as_ref().is_some_and(|name| model.identity.name.eq_ignore_ascii_case(name)));
+    let container = model.and_then(|model| model.settings.container());
+    let asked = container.map(|container| routing::asked_by_environment(&container.environment)).transpose()?.flatten();
+    let strategy = asked.or(tagged);
+    let kv_aware = config.routing_config.as_ref().is_some_and(|it| it.routing_strategy == RoutingStrategy::KvAware);
+    if kv_aware && strategy.is_none() {
+        tracing::info!(
+            variant = config.variant_name,
+            "KV_AWARE runs as ADAPTIVE: engines' cache events are not read yet"
+        );
+    }
+    let least = config.managed_scaling().and_then(|scaling| scaling.min_instance_count);
+    // A serverless variant runs on one instance, which its descriptions do not mention.
+    let instances = config.initial_instance_count.or(least).unwrap_or(1);
+    Ok(VariantRecord {
+        strategy,
+        desired_weight: config.initial_variant_weight.unwrap_or(1.0),
+        current_weight: 0.0,
+        desired_instance_count: instances,
+        current_instance_count: 0,
+        desired_serverless: config.serverless_config.clone(),
+        current_serverless: None,
+        status: Vec::new(),
+        deployed_images: images(model, now),
+        config,
+    })
+}
+
+/// Images are taken as they are named: no registry is asked.
+fn images(model: Option<&ModelRecord>, now: Timestamp) -> Vec<DeployedImage> {
+    let Some(ModelRecord { settings, .. }) = model else { return Vec::new() };
+    let containers = settings.primary_container.iter().chain(settings.containers.iter().flatten());
+    let image = |image: &String| DeployedImage {
+        specified_image: Some(image.clone()),
+        resolved_image: Some(image.clone()),
+        resolution_time: Some(now),
+    };
+    containers.filter_map(|container| container.image.as_ref()).map(image).collect()
+}
