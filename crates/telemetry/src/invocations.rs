@@ -45,6 +45,7 @@ pub struct Invocations {
     model: Latencies,
     first_token: Latencies,
     first_token_of_model: Latencies,
+    overhead_of_streams: Latencies,
 }
 
 macro_rules! figures {
@@ -67,6 +68,12 @@ macro_rules! figures {
         }
 
         impl InvocationFigures {
+            /// Adds counts of the same span.
+            pub fn add(&mut self, other: &InvocationFigures) {
+                $(self.$name += other.$name;)*
+                $(self.$latency.add(&other.$latency);)*
+            }
+
             /// What was added since `before`. Counts that began anew meanwhile count from their new beginning.
             pub fn since(&self, before: &InvocationFigures) -> InvocationFigures {
                 if self.requests < before.requests {
@@ -109,13 +116,19 @@ figures! {
     first_token,
     /// From the choice of an instance to the first generated token.
     first_token_of_model,
+    /// From arrival to the choice of an instance, of those whose first generated token was seen.
+    overhead_of_streams,
 }
 
 impl Invocations {
     /// Counts a request that has ended.
     pub fn count(&self, invocation: &Invocation) {
         let Invocation { status, outcome, overhead, model, first_token, .. } = *invocation;
-        let one_if = |counter: &AtomicU64, holds: bool| drop(holds.then(|| counter.fetch_add(1, Ordering::Relaxed)));
+        let one_if = |counter: &AtomicU64, holds: bool| {
+            if holds {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        };
         let failed_within = matches!(outcome, Outcome::Truncated);
         let is_models_fault = failed_within || !(200..300).contains(&status);
         let no_capacity = matches!(outcome, Outcome::Unavailable | Outcome::QueueFull | Outcome::QueueTimeout);
@@ -136,6 +149,7 @@ impl Invocations {
             (&self.model, model),
             (&self.first_token, first_token),
             (&self.first_token_of_model, of_model),
+            (&self.overhead_of_streams, overhead.filter(|_| first_token.is_some())),
         ] {
             if let Some(latency) = latency {
                 latencies.observe(latency);
@@ -176,28 +190,12 @@ mod tests {
         ] {
             invocations.count(&invocation);
         }
-        let InvocationFigures { overhead, model, first_token, first_token_of_model, .. } = invocations.figures();
-        assert_eq!([overhead.count(), model.count(), first_token.count(), first_token_of_model.count()], [6; 4]);
-        let counts = InvocationFigures {
-            overhead: LatencyFigures::default(),
-            model: LatencyFigures::default(),
-            first_token: LatencyFigures::default(),
-            first_token_of_model: LatencyFigures::default(),
-            ..invocations.figures()
-        };
-        let expected = InvocationFigures {
-            requests: 7,
-            client_errors: 2,
-            server_errors: 2,
-            model_errors: 3,
-            mid_stream_errors: 1,
-            without_capacity: 1,
-            spills: 1,
-            prompt_tokens: 600,
-            cached_tokens: 480,
-            ..InvocationFigures::default()
-        };
-        assert_eq!(counts, expected);
+        let found = invocations.figures();
+        let latencies = [&found.overhead, &found.model, &found.first_token, &found.overhead_of_streams];
+        assert_eq!(latencies.map(LatencyFigures::count), [6; 4]);
+        assert_eq!((found.requests, found.client_errors, found.server_errors), (7, 2, 2));
+        assert_eq!((found.model_errors, found.mid_stream_errors, found.without_capacity), (3, 1, 1));
+        assert_eq!((found.spills, found.prompt_tokens, found.cached_tokens), (1, 600, 480));
     }
 
     #[test]
@@ -209,6 +207,9 @@ mod tests {
         first.count(&Invocation { model: Some(Duration::from_secs(3)), ..answered() });
         let added = first.figures().since(&before);
         assert_eq!((added.requests, added.model.count()), (2, 2));
+        let mut twice = added.clone();
+        twice.add(&added);
+        assert_eq!((twice.requests, twice.model.count(), twice.first_token.count()), (4, 4, 4));
         let buckets: Vec<u32> = added.model.buckets().map(|(_, count)| count).collect();
         assert_eq!(buckets, [1, 1]);
         let anew = Invocations::default();

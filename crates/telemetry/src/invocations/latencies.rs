@@ -59,6 +59,17 @@ impl LatencyFigures {
         }
     }
 
+    /// Adds counts of the same span.
+    pub(super) fn add(&mut self, other: &LatencyFigures) {
+        if self.buckets.len() < other.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (count, more) in self.buckets.iter_mut().zip(&other.buckets) {
+            *count = count.saturating_add(*more);
+        }
+        self.sum_microseconds += other.sum_microseconds;
+    }
+
     /// How many latencies there are.
     pub fn count(&self) -> u64 {
         self.buckets.iter().copied().map(u64::from).sum()

@@ -1,0 +1,135 @@
+//! Tests of the publisher over a fleet of its own.
+
+use isotherm_config::{Config, Environment, Overrides};
+use isotherm_fleet::Clock;
+use isotherm_telemetry::{Invocation, Metrics, Outcome};
+
+use super::*;
+use crate::{Dimension, Limits, Statistic, Window};
+
+const ACCOUNT: &str = "123456789012";
+const NOON: u64 = 1_795_953_600;
+
+fn fleet() -> Fleet {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("isotherm.yaml");
+    let instances = "[{url: 'http://10.0.0.1:1'}, {url: 'http://10.0.0.2:1'}]";
+    let yaml = format!("endpoints: [{{name: chat, variants: [{{name: blue, instances: {instances}}}]}}]");
+    std::fs::write(&file, yaml).expect("a written file");
+    let config = Config::load(Some(&file), &Environment::default(), &Overrides::default());
+    Fleet::new(&config.expect("a valid configuration"), Arc::new(Metrics::new("test")), Clock::start())
+}
+
+fn publisher() -> Publisher {
+    let cloudwatch = CloudWatch::open(None, Limits::default()).expect("no store to read");
+    Publisher::new(cloudwatch, fleet(), ACCOUNT)
+}
+
+fn invocation() -> Invocation {
+    Invocation {
+        status: 200,
+        outcome: Outcome::Ok,
+        spilled: false,
+        overhead: Some(Duration::from_micros(200)),
+        model: Some(Duration::from_millis(400)),
+        first_token: Some(Duration::from_millis(100)),
+        cached_of_prompt: Some((1000, 800)),
+    }
+}
+
+/// Requests that end on the first instance.
+fn serve(fleet: &Fleet, invocations: &[Invocation]) {
+    let topology = fleet.topology();
+    let variant = topology.variants().next().expect("a variant");
+    let instance = &variant.instances(fleet.clock().now())[0].instance;
+    for invocation in invocations {
+        variant.metrics().invocations().count(invocation);
+        instance.metrics().invocations().count(invocation);
+    }
+}
+
+fn publish(publisher: &mut Publisher, now: u64) {
+    let readings = reading::readings(&publisher.fleet, &publisher.account);
+    publisher.sample(&readings);
+    publisher.publish(&readings, now);
+}
+
+fn value(
+    publisher: &Publisher,
+    namespace: &str,
+    name: &str,
+    instance: Option<&str>,
+    statistic: Statistic,
+) -> Option<f64> {
+    let mut dimensions = vec![Dimension::new("EndpointName", "chat"), Dimension::new("VariantName", "blue")];
+    dimensions.extend(instance.map(|instance| Dimension::new("InstanceId", instance)));
+    let metric = Metric::new(ACCOUNT, namespace, name, dimensions);
+    let periods =
+        publisher.cloudwatch.metrics().periods(&metric, None, Window { start: NOON, end: NOON + 60, period: 60 });
+    periods.first().and_then(|(_, values)| statistic.of(values))
+}
+
+#[test]
+fn what_was_added_becomes_metrics_once() {
+    let mut publisher = publisher();
+    serve(
+        &publisher.fleet,
+        &[
+            invocation(),
+            Invocation { spilled: true, ..invocation() },
+            Invocation { status: 500, cached_of_prompt: None, first_token: None, ..invocation() },
+            Invocation { status: 429, cached_of_prompt: Some((1000, 0)), ..invocation() },
+        ],
+    );
+    publish(&mut publisher, NOON + 10);
+    serve(&publisher.fleet, &[invocation()]);
+    publish(&mut publisher, NOON + 20);
+    publish(&mut publisher, NOON + 30);
+    use Statistic::{Average, Percentile, SampleCount, Sum};
+    for (namespace, name, statistic, expected) in [
+        ("AWS/SageMaker", "Invocations", Sum, 5.0),
+        ("AWS/SageMaker", "Invocations", SampleCount, 5.0),
+        ("AWS/SageMaker", "InvocationsPerInstance", Sum, 2.5),
+        ("AWS/SageMaker", "Invocation4XXErrors", Average, 0.2),
+        ("AWS/SageMaker", "Invocation5XXErrors", Sum, 1.0),
+        ("AWS/SageMaker", "InvocationModelErrors", Sum, 2.0),
+        ("AWS/SageMaker", "MidStreamErrors", Sum, 0.0),
+        ("AWS/SageMaker", "ModelLatency", Average, 400_000.0),
+        ("AWS/SageMaker", "OverheadLatency", Sum, 1000.0),
+        ("AWS/SageMaker", "FirstChunkLatency", SampleCount, 4.0),
+        ("AWS/SageMaker", "ConcurrentRequestsPerModel", SampleCount, 6.0),
+        ("AWS/SageMaker", "ConcurrentRequestsPerModel", Average, 0.0),
+        ("Isotherm", "KVCacheHitRate", Average, 0.6),
+        ("Isotherm", "Spills", Average, 0.2),
+    ] {
+        let found = value(&publisher, namespace, name, None, statistic);
+        assert!(found.is_some_and(|found| (found - expected).abs() < 1e-9), "{name} {statistic}: {found:?}");
+    }
+    let p90 = value(&publisher, "Isotherm", "TimeToFirstToken", None, Percentile(90.0)).expect("first tokens");
+    assert!((p90 / 0.1 - 1.0).abs() < 0.0251, "{p90}");
+}
+
+#[test]
+fn instances_have_metrics_of_their_own() {
+    let mut publisher = publisher();
+    serve(&publisher.fleet, &[invocation(), invocation()]);
+    publish(&mut publisher, NOON + 10);
+    let of_instance =
+        |namespace, name, statistic| value(&publisher, namespace, name, Some("http://10.0.0.1:1"), statistic);
+    assert_eq!(of_instance("AWS/SageMaker", "Invocations", Statistic::Sum), Some(2.0));
+    assert_eq!(of_instance("Isotherm", "KVCacheHitRate", Statistic::Average), Some(0.8));
+    assert_eq!(value(&publisher, "AWS/SageMaker", "Invocations", Some("http://10.0.0.2:1"), Statistic::Sum), None);
+}
+
+#[test]
+fn the_values_lie_in_the_ten_seconds_that_have_just_passed() {
+    let mut publisher = publisher();
+    serve(&publisher.fleet, &[invocation()]);
+    publish(&mut publisher, NOON + 10);
+    let dimensions = vec![Dimension::new("EndpointName", "chat"), Dimension::new("VariantName", "blue")];
+    let metric = Metric::new(ACCOUNT, "AWS/SageMaker", "Invocations", dimensions);
+    let window = Window { start: NOON, end: NOON + 60, period: 10 };
+    let times: Vec<u64> =
+        publisher.cloudwatch.metrics().periods(&metric, None, window).iter().map(|(t, _)| *t).collect();
+    assert_eq!(times, [NOON]);
+}
