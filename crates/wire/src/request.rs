@@ -5,16 +5,20 @@ use std::borrow::Cow;
 use crate::api::Api;
 use crate::json::{Cursor, Value};
 
+mod cache_salt;
 mod include_usage;
 mod prefix;
 mod sink;
+mod splice;
 mod template;
 mod text;
 
 pub use crate::json::{Found, Malformed};
-pub use include_usage::{Splice, include_usage};
+pub use cache_salt::cache_salt;
+pub use include_usage::include_usage;
 pub use prefix::Prefix;
 pub use sink::{CharacterCount, PromptSink, TextSink};
+pub use splice::Splice;
 pub use template::Mark;
 
 /// What routing needs of a request, borrowed from the body. A field that is absent, `null` or of the wrong type is

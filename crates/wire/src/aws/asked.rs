@@ -70,7 +70,6 @@ fn by_target(name: &str, head: &Parts) -> Service {
         "SageMaker" => Service::SageMaker,
         "GraniteServiceVersion20100801" => Service::CloudWatch,
         "AnyScaleFrontendService" => Service::AutoScaling,
-        "AWSSecurityTokenServiceV20110615" => Service::Sts,
         name => other(head, name),
     }
 }

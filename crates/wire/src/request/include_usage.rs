@@ -1,26 +1,9 @@
 //! Asking for the usage in a client's place: where a body says so with the fewest bytes changed.
 
-use std::ops::Range;
-
 use super::Fields;
+use super::splice::Splice;
 use crate::api::Api;
-use crate::json::{Cursor, Malformed, Value};
-
-/// A change of a body at one place; every other byte stays as it came.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Splice {
-    /// The bytes that are replaced; an empty range where something is only put in.
-    pub replaced: Range<usize>,
-    /// What stands there instead.
-    pub by: &'static str,
-}
-
-impl Splice {
-    /// The body with the change made.
-    pub fn apply(&self, body: &[u8]) -> Vec<u8> {
-        [&body[..self.replaced.start], self.by.as_bytes(), &body[self.replaced.end..]].concat()
-    }
-}
+use crate::json::{Malformed, Value};
 
 /// The change by which a streaming request of chat completions or completions asks for a last event with the usage
 /// (`stream_options.include_usage`), as OpenAI's API defines it. `None` where it asks already, streams nothing, speaks
@@ -38,22 +21,18 @@ pub fn include_usage(body: &[u8], api: Api) -> Result<Option<Splice>, Malformed>
         return Ok(None);
     }
     let Some(options) = fields.stream_options else {
-        // Behind the first brace: the object is not empty, for it says `stream`.
-        let mut cursor = Cursor::new(body);
-        cursor.peek();
-        let at = cursor.offset() + 1;
-        return Ok(Some(Splice { replaced: at..at, by: r#""stream_options":{"include_usage":true},"# }));
+        return Ok(Some(Splice::first_member(body, r#""stream_options":{"include_usage":true}"#)));
     };
     let range = options.range();
     if options.bytes() == b"null" {
-        return Ok(Some(Splice { replaced: range, by: r#"{"include_usage":true}"# }));
+        return Ok(Some(Splice { replaced: range, by: r#"{"include_usage":true}"#.into() }));
     }
     if !options.bytes().starts_with(b"{") {
         return Ok(None);
     }
     Ok(match options.member(b"include_usage")? {
         Some(asked) if asked.is_true() => None,
-        Some(asked) => Some(Splice { replaced: asked.range(), by: "true" }),
+        Some(asked) => Some(Splice { replaced: asked.range(), by: "true".into() }),
         None => {
             let at = range.start + 1;
             let by = if options.cursor().at_filled_container() {
@@ -61,7 +40,7 @@ pub fn include_usage(body: &[u8], api: Api) -> Result<Option<Splice>, Malformed>
             } else {
                 r#""include_usage":true"#
             };
-            Some(Splice { replaced: at..at, by })
+            Some(Splice { replaced: at..at, by: by.into() })
         }
     })
 }
