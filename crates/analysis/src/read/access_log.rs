@@ -1,0 +1,92 @@
+//! Isotherm's access log: no text; the key of each prefix, what the engine reported, and sometimes a chain of hashes.
+
+use serde::Deserialize;
+
+use super::Reading;
+use crate::chain::{Block, extend_by_id, text_units};
+use crate::entry::{Content, Entry};
+use crate::timestamp;
+
+/// Bytes of a prompt in one of the log's hashes, unless it says otherwise: `isotherm_core::BLOCK_BYTES`.
+const BLOCK_BYTES: u32 = isotherm_core::BLOCK_BYTES as u32;
+
+#[derive(Deserialize)]
+struct Line {
+    time: String,
+    status: u16,
+    /// The prefix key in hexadecimal digits; absent where no prefix was looked at.
+    key: Option<String>,
+    prompt_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    /// The hashes of the prompt's blocks, each chained to the one before, in hexadecimal digits.
+    blocks: Option<Vec<String>>,
+    block_bytes: Option<u32>,
+}
+
+pub(super) fn read(record: &[u8], each: &mut dyn FnMut(Entry)) -> Result<Reading, String> {
+    let line: Line = serde_json::from_slice(record).map_err(|error| error.to_string())?;
+    let content = match (&line.blocks, &line.key) {
+        (Some(blocks), _) if !blocks.is_empty() => Content::Chain(chain(blocks, &line)?),
+        (_, Some(key)) => Content::Key(hash(key)?),
+        _ => return Ok(Reading::Other),
+    };
+    if !(200..300).contains(&line.status) {
+        return Ok(Reading::Other);
+    }
+    each(Entry {
+        at: timestamp::parse(&line.time.clone().into()),
+        content,
+        output_tokens: line.output_tokens.and_then(|tokens| u32::try_from(tokens).ok()),
+        prompt_tokens: line.prompt_tokens,
+        cached_tokens: line.cached_tokens,
+        session: None,
+    });
+    Ok(Reading::Requests)
+}
+
+fn chain(blocks: &[String], line: &Line) -> Result<Vec<Block>, String> {
+    let bytes = line.block_bytes.unwrap_or(BLOCK_BYTES);
+    // Spread the tokens that the engine counted; without them, text of ordinary length.
+    let units = match line.prompt_tokens {
+        Some(tokens) => (tokens * u64::from(crate::chain::UNITS_PER_TOKEN) / blocks.len() as u64) as u32,
+        None => text_units(&vec![b'x'; bytes as usize]),
+    };
+    blocks
+        .iter()
+        .map(|block| {
+            let hash = extend_by_id(0, hash(block)?);
+            Ok(Block { hash, units, characters: bytes, generated: false })
+        })
+        .collect()
+}
+
+/// The last 64 bits of a hash in hexadecimal digits.
+fn hash(text: &str) -> Result<u64, String> {
+    let digits = text.get(text.len().saturating_sub(16)..).unwrap_or_default();
+    u64::from_str_radix(digits, 16).map_err(|_| format!("{text:?} is no hash: hexadecimal digits are needed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_line(more: &str, status: u16) -> (Reading, Option<Entry>) {
+        let line = format!(
+            r#"{{"time":"2026-11-30T00:00:00.000Z","request_id":"r","method":"POST","status":{status},"outcome":"ok"{more}}}"#
+        );
+        let mut entry = None;
+        (read(line.as_bytes(), &mut |read| entry = Some(read)).unwrap(), entry)
+    }
+
+    #[test]
+    fn a_line_has_a_chain_or_a_key_or_tells_nothing() {
+        let (_, entry) = read_line(r#","key":"dcecc7806d1582cf14b78122ecb5c9b6","prompt_tokens":100"#, 200);
+        assert_eq!(entry.unwrap().content, Content::Key(0x14b7_8122_ecb5_c9b6));
+        let (_, entry) = read_line(r#","blocks":["00ff","ab"],"prompt_tokens":100"#, 200);
+        let Content::Chain(blocks) = entry.unwrap().content else { panic!("a chain was there") };
+        assert_eq!((blocks.len(), blocks[0].units), (2, 50 * 256));
+        assert_eq!(read_line("", 200).0, Reading::Other);
+        assert_eq!(read_line(r#","key":"1f""#, 502).0, Reading::Other, "what was not answered filled no cache");
+    }
+}
