@@ -138,6 +138,32 @@ pub(crate) struct Standing {
     pub(crate) held_until: u64,
 }
 
+/// An alarm that has gone off, to whom its action is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallingAlarm {
+    /// Its name.
+    pub name: String,
+    /// Its ARN.
+    pub arn: String,
+    /// By how much the last value that was looked at exceeds the threshold; negative where it is below. `None` where a
+    /// state that was set by hand does not tell the value.
+    pub excess: Option<f64>,
+}
+
+impl CallingAlarm {
+    pub(crate) fn of(alarm: &Alarm) -> CallingAlarm {
+        let data: Option<serde_json::Value> =
+            alarm.standing.reason_data.as_deref().and_then(|data| serde_json::from_str(data).ok());
+        let values = data.as_ref().and_then(|data| data["recentDatapoints"].as_array());
+        let last = values.and_then(|values| values.last()).and_then(serde_json::Value::as_f64);
+        CallingAlarm {
+            name: alarm.name.clone(),
+            arn: alarm.arn.clone(),
+            excess: last.map(|value| value - alarm.rule.threshold),
+        }
+    }
+}
+
 impl Comparison {
     /// Whether the value breaches the threshold.
     pub(crate) fn breaches(self, value: f64, threshold: f64) -> bool {

@@ -1,5 +1,7 @@
 //! A value of any shape, as it comes in or goes out, whatever protocol carries it.
 
+mod json;
+
 use std::borrow::Cow;
 
 /// A value of an API's request or answer.

@@ -18,7 +18,7 @@ mod service;
 mod statistic;
 mod store;
 
-pub use alarm::{AlarmState, Comparison, MissingData};
+pub use alarm::{AlarmState, CallingAlarm, Comparison, MissingData};
 pub use error::Refusal;
 pub use metric::{Dimension, Metric, Unit};
 pub use publisher::Publisher;

@@ -1,7 +1,6 @@
 //! The three protocols in which CloudWatch is spoken: JSON 1.0, CBOR, and forms answered in XML.
 
 mod cbor;
-mod json;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -70,7 +69,7 @@ impl Protocol {
             Protocol::Json => {
                 let target = request.head.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
                 let operation = target.and_then(|target| target.strip_prefix(TARGET)).unwrap_or_default().to_owned();
-                Ok(Asked { operation, input: json::read(&body)? })
+                Ok(Asked { operation, input: read_json(&body)? })
             }
             Protocol::Cbor => {
                 let operation = request.head.uri.path().strip_prefix(CBOR_PATH).unwrap_or_default().to_owned();
@@ -102,7 +101,7 @@ impl Protocol {
         match self {
             // An operation without output answers with an empty body.
             Protocol::Json if *output == Document::Null => Bytes::new(),
-            Protocol::Json => json::written(output).into(),
+            Protocol::Json => output.to_json().into(),
             Protocol::Cbor => cbor::written(output).into(),
             Protocol::Query => query::written(operation, output, id).into(),
         }
@@ -112,7 +111,7 @@ impl Protocol {
         let shape = format!("com.amazonaws.cloudwatch#{}", refusal.shape);
         let error = Document::structure([("__type", shape.into()), ("message", refusal.message.as_str().into())]);
         let body = match self {
-            Protocol::Json => json::written(&error),
+            Protocol::Json => error.to_json(),
             Protocol::Cbor => cbor::written(&error),
             Protocol::Query => query::refused(refusal, id),
         };
@@ -131,6 +130,10 @@ impl Protocol {
             Protocol::Query => "text/xml",
         }
     }
+}
+
+fn read_json(body: &[u8]) -> Result<Document, Refusal> {
+    Document::from_json(body).map_err(|error| Refusal::serialization(format!("The body is no JSON: {error}.")))
 }
 
 /// The body as it was before compression.

@@ -15,7 +15,7 @@ use isotherm_wire::aws::{Answering, AwsRequest, AwsService};
 use parking_lot::{Mutex, MutexGuard};
 use tracing::error;
 
-use crate::alarm::{AlarmState, Alarms};
+use crate::alarm::{AlarmState, Alarms, CallingAlarm};
 use crate::document::Document;
 use crate::operation::{self, Call};
 use crate::protocol::{Asked, Protocol};
@@ -87,6 +87,17 @@ impl CloudWatch {
     pub fn alarm_states<'n>(&self, account: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<Option<AlarmState>> {
         let alarms = self.alarms();
         names.into_iter().map(|name| alarms.get(account, name).map(|alarm| alarm.standing.state)).collect()
+    }
+
+    /// The alarms of an account that are in `ALARM` and have this action, in the order of their names.
+    pub fn alarms_calling(&self, account: &str, action: &str) -> Vec<CallingAlarm> {
+        let alarms = self.alarms();
+        let calling = alarms.after(account, None).filter(|alarm| {
+            alarm.standing.state == AlarmState::Alarm
+                && alarm.actions_enabled
+                && alarm.alarm_actions.iter().any(|own| own == action)
+        });
+        calling.map(CallingAlarm::of).collect()
     }
 
     /// Looks at every alarm whose period has ended, and forgets values that are too old. To be called every ten seconds,

@@ -262,6 +262,27 @@ fn an_alarm_follows_its_metric() {
 }
 
 #[test]
+fn an_alarm_calls_its_actions_while_it_is_off() {
+    let shop = service();
+    let action = "arn:aws:autoscaling:eu-west-1:123456789012:scalingPolicy:1";
+    let mut alarm = alarm("busy");
+    alarm["AlarmActions"] = json!([action]);
+    ask(&shop, NOON, "PutMetricAlarm", alarm.clone());
+    assert_eq!(shop.alarms_calling("123456789012", action), []);
+    put(&shop, NOON, "Orders", "Kiel", 9.0);
+    shop.tick(NOON + 60);
+    let calling = shop.alarms_calling("123456789012", action);
+    assert_eq!(
+        calling.iter().map(|alarm| (alarm.name.as_str(), alarm.excess)).collect::<Vec<_>>(),
+        [("busy", Some(5.5))]
+    );
+    assert_eq!(shop.alarms_calling("123456789012", "arn:other"), []);
+    alarm["ActionsEnabled"] = json!(false);
+    ask(&shop, NOON + 60, "PutMetricAlarm", alarm);
+    assert_eq!(shop.alarms_calling("123456789012", action), []);
+}
+
+#[test]
 fn a_state_set_by_hand_stands_for_a_while() {
     let shop = service();
     ask(&shop, NOON, "PutMetricAlarm", alarm("busy"));

@@ -1,23 +1,26 @@
-//! AWS JSON 1.0: moments are numbers, in seconds.
+//! Documents as AWS's JSON protocols carry them: moments are numbers, in seconds.
 
 use serde_json::{Map, Number, Value};
 
-use crate::Refusal;
-use crate::document::Document;
+use super::Document;
 
-/// Reads a body; an empty one is an empty structure.
-pub(crate) fn read(body: &[u8]) -> Result<Document, Refusal> {
-    if body.trim_ascii().is_empty() {
-        return Ok(Document::Structure(Vec::new()));
+impl Document {
+    /// Reads JSON; no text at all is an empty structure.
+    ///
+    /// # Errors
+    ///
+    /// Those of what is no JSON.
+    pub fn from_json(json: &[u8]) -> Result<Document, serde_json::Error> {
+        if json.trim_ascii().is_empty() {
+            return Ok(Document::Structure(Vec::new()));
+        }
+        serde_json::from_slice(json).map(document)
     }
-    let value: Value = serde_json::from_slice(body)
-        .map_err(|error| Refusal::serialization(format!("The body is no JSON: {error}.")))?;
-    Ok(document(value))
-}
 
-/// The document as JSON.
-pub(crate) fn written(document: &Document) -> Vec<u8> {
-    value(document).to_string().into_bytes()
+    /// The document as JSON.
+    pub fn to_json(&self) -> Vec<u8> {
+        value(self).to_string().into_bytes()
+    }
 }
 
 fn document(value: Value) -> Document {
