@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, header};
 use isotherm_store::{Records, Store, StoreError};
-use isotherm_wire::aws::{Answering, AwsRequest, AwsService, Caller};
+use isotherm_wire::aws::{Answering, Asked, AwsRequest, AwsService, Caller, Protocol};
 use serde_json::{Value, json};
 
 use crate::Deployer;
@@ -15,11 +15,6 @@ use crate::operations::{Call, Effect, find};
 use crate::records::{ENDPOINTS, EndpointRecord, INFERENCE_COMPONENTS, InferenceComponentRecord, key};
 use crate::shapes::Timestamp;
 
-/// What `X-Amz-Target` begins with.
-pub const TARGET_PREFIX: &str = "SageMaker.";
-
-const TARGET: &str = "x-amz-target";
-const REQUEST_ID: &str = "x-amzn-requestid";
 const CONTENT_TYPE: &str = "application/x-amz-json-1.1";
 
 /// SageMaker's control plane over a store. Cheap to clone.
@@ -43,7 +38,7 @@ impl ControlPlane {
     pub fn run(&self, caller: &Caller, operation: &str, input: &Value) -> Result<Value, ServiceError> {
         let Some(operation) = find(operation) else {
             return Err(ServiceError::UnknownOperation(format!(
-                "{TARGET_PREFIX}{operation} is not an operation of this service."
+                "{operation} is not an operation of SageMaker that is served here."
             )));
         };
         let known = check(operation.input, input)?;
@@ -105,16 +100,16 @@ impl ControlPlane {
     }
 
     fn answer(&self, request: &AwsRequest) -> Response<Bytes> {
-        let target = request.head.headers.get(TARGET).and_then(|target| target.to_str().ok()).unwrap_or_default();
-        let operation = target.strip_prefix(TARGET_PREFIX).unwrap_or(target);
-        match input(&request.body).and_then(|input| self.run(&request.caller, operation, &input)) {
-            Ok(Value::Null) => response(StatusCode::OK, Bytes::new()),
-            Ok(answer) => response(StatusCode::OK, Bytes::from(answer.to_string())),
+        let Asked { operation, .. } = Asked::of(&request.head, &request.body);
+        match input(&request.body).and_then(|input| self.run(&request.caller, &operation, &input)) {
+            Ok(Value::Null) => response(Bytes::new()),
+            Ok(answer) => response(Bytes::from(answer.to_string())),
             Err(error) => {
-                if error.status().is_server_error() {
-                    tracing::error!(operation, error = &error as &dyn std::error::Error, "the control plane failed");
+                if let ServiceError::Store(_) | ServiceError::Answer(_) = &error {
+                    let source = std::error::Error::source(&error);
+                    tracing::error!(operation, error = source, "the control plane failed");
                 }
-                response(error.status(), error.body())
+                refusal(&error)
             }
         }
     }
@@ -126,10 +121,7 @@ impl AwsService for ControlPlane {
         let plane = self.clone();
         Box::pin(async move {
             let answered = tokio::task::spawn_blocking(move || plane.answer(&request)).await;
-            answered.unwrap_or_else(|_| {
-                let body = json!({ "__type": "InternalFailure", "message": "The operation was interrupted." });
-                response(StatusCode::INTERNAL_SERVER_ERROR, Bytes::from(body.to_string()))
-            })
+            answered.unwrap_or_else(|_| refusal(&ServiceError::Interrupted))
         })
     }
 }
@@ -148,24 +140,15 @@ fn input(body: &[u8]) -> Result<Value, ServiceError> {
     serde_json::from_slice(body).map_err(|error| ServiceError::Serialization(format!("The body is not JSON: {error}.")))
 }
 
-fn response(status: StatusCode, body: Bytes) -> Response<Bytes> {
+fn response(body: Bytes) -> Response<Bytes> {
     let mut response = Response::new(body);
-    *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
-    if let Some(id) = request_id() {
-        response.headers_mut().insert(REQUEST_ID, id);
-    }
     response
 }
 
-/// A fresh id in the form that AWS's have: a random UUID.
-fn request_id() -> Option<HeaderValue> {
-    let mut random = [0_u8; 16];
-    getrandom::fill(&mut random).ok()?;
-    let bits = (u128::from_be_bytes(random) & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
-    let hex = format!("{bits:032x}");
-    let (one, two, three, four, five) = (&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
-    HeaderValue::from_str(&format!("{one}-{two}-{three}-{four}-{five}")).ok()
+/// The front door gives every answer its id.
+fn refusal(error: &ServiceError) -> Response<Bytes> {
+    error.told().response(Protocol::Json11, "")
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! Errors as SageMaker's protocol says them.
 
-use bytes::Bytes;
-use http::StatusCode;
 use isotherm_store::StoreError;
-use serde_json::json;
+use isotherm_wire::aws;
 
 use crate::routing::NotOurs;
 
@@ -25,6 +23,9 @@ pub enum ServiceError {
     /// A record could not be turned into an answer.
     #[error("The request could not be processed because of an internal failure. The log says why.")]
     Answer(#[from] serde_json::Error),
+    /// The process stopped, or the operation panicked.
+    #[error("The operation was interrupted.")]
+    Interrupted,
 }
 
 impl ServiceError {
@@ -34,19 +35,14 @@ impl ServiceError {
             ServiceError::Validation(_) => "ValidationException",
             ServiceError::Serialization(_) => "SerializationException",
             ServiceError::UnknownOperation(_) => "UnknownOperationException",
-            ServiceError::Store(_) | ServiceError::Answer(_) => "InternalFailure",
+            ServiceError::Store(_) | ServiceError::Answer(_) | ServiceError::Interrupted => "InternalFailure",
         }
     }
 
-    pub(crate) const fn status(&self) -> StatusCode {
-        match self {
-            ServiceError::Store(_) | ServiceError::Answer(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            _ => StatusCode::BAD_REQUEST,
-        }
-    }
-
-    pub(crate) fn body(&self) -> Bytes {
-        Bytes::from(json!({ "__type": self.kind(), "message": self.to_string() }).to_string())
+    /// As it is told to a client.
+    pub(crate) fn told(&self) -> aws::ServiceError {
+        let status = if self.kind() == "InternalFailure" { 500 } else { 400 };
+        aws::ServiceError::new(status, self.kind(), self.to_string())
     }
 }
 

@@ -15,6 +15,6 @@ mod rules;
 pub mod shapes;
 
 pub use arn::ResourceKind;
-pub use control_plane::{ControlPlane, TARGET_PREFIX};
+pub use control_plane::ControlPlane;
 pub use deployer::Deployer;
 pub use error::ServiceError;

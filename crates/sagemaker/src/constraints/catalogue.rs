@@ -32,27 +32,13 @@ pub(super) struct Member {
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
     Structure(&'static str),
-    List {
-        size: Bounds,
-        of: Box<Kind>,
-    },
-    Map {
-        size: Bounds,
-        key: Text,
-        value: Text,
-    },
+    List { size: Bounds, of: Box<Kind> },
+    Map { size: Bounds, key: Text, value: Text },
     Text(Text),
-    Integer {
-        range: Bounds,
-        one_of: Vec<i64>,
-    },
-    Float {
-        least: Option<f64>,
-    },
+    Integer { range: Bounds, one_of: Vec<i64> },
+    Float { least: Option<f64> },
     Boolean,
     Timestamp,
-    /// Passed on unread.
-    Any,
 }
 
 /// What a text must be.
@@ -133,7 +119,6 @@ impl Reader {
             "float" => Ok(Kind::Float { least: least_float(rest)? }),
             "boolean" => Ok(Kind::Boolean),
             "timestamp" => Ok(Kind::Timestamp),
-            "any" => Ok(Kind::Any),
             "list" => {
                 let (size, of) = bounds(rest)?;
                 let of = of.strip_prefix("of ").ok_or("a list needs `of`")?;

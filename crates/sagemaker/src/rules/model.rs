@@ -8,7 +8,7 @@ use crate::shapes::{ContainerDefinition, ModelSettings};
 /// Checks a model.
 pub(crate) fn check(model: &ModelSettings) -> Result<(), ServiceError> {
     let pipeline = model.containers.as_deref().unwrap_or_default();
-    ensure(model.primary_container.is_some() != !pipeline.is_empty(), || {
+    ensure(model.primary_container.is_some() == pipeline.is_empty(), || {
         String::from("A model needs either PrimaryContainer or Containers, and not both.")
     })?;
     ensure(model.inference_execution_config.is_none() || !pipeline.is_empty(), || {

@@ -282,7 +282,7 @@ fn endpoints_are_listed_by_status_and_time() {
     assert_eq!(names(json!({ "StatusEquals": "Creating" })), ["second"]);
     assert_eq!(names(json!({ "SortBy": "Status" })), ["E", "second"]);
     assert_eq!(names(json!({ "NameContains": "eco" })), ["second"]);
-    assert_eq!(names(json!({ "LastModifiedTimeAfter": 4_000_000_000_u64 })), [String::new(); 0]);
+    assert_eq!(names(json!({ "LastModifiedTimeAfter": 4_000_000_000_u64 })), Vec::<String>::new());
     assert_eq!(names(json!({ "LastModifiedTimeBefore": 4_000_000_000_u64 })).len(), 2);
 }
 

@@ -19,17 +19,14 @@ fn json_of(response: &Response<Bytes>) -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_has_the_protocols_type_and_an_id() {
+async fn an_answer_has_the_protocols_type() {
     let bench = Bench::new();
     let created = call(&bench, "SageMaker.CreateModel", &model("m").to_string()).await;
     assert_eq!(created.status(), 200);
     assert_eq!(created.headers()["content-type"], "application/x-amz-json-1.1");
-    let id = created.headers()["x-amzn-requestid"].to_str().unwrap().to_owned();
-    assert_eq!((id.len(), &id[14..15]), (36, "4"), "{id}");
     assert!(json_of(&created)["ModelArn"].is_string());
     let deleted = call(&bench, "SageMaker.DeleteModel", r#"{"ModelName":"m"}"#).await;
     assert_eq!((deleted.status().as_u16(), deleted.body().len()), (200, 0), "a deletion answers without a body");
-    assert_ne!(deleted.headers()["x-amzn-requestid"], id.as_str());
 }
 
 #[tokio::test]
@@ -59,7 +56,7 @@ async fn errors_are_400_with_a_type_and_a_message() {
             "SageMaker.CreateTrainingJob",
             "{}",
             "UnknownOperationException",
-            "SageMaker.CreateTrainingJob is not an operation of this service.",
+            "CreateTrainingJob is not an operation of SageMaker that is served here.",
         ),
     ] {
         let response = call(&bench, target, body).await;
