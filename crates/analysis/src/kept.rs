@@ -103,6 +103,11 @@ impl Kept {
         self.left_out
     }
 
+    /// Not every answer's length is known.
+    pub(crate) fn some_outputs_unknown(&self) -> bool {
+        self.requests.iter().any(|request| request.output_tokens.is_none())
+    }
+
     /// From the first to the last of the requests; `None` unless each has a time.
     pub(crate) fn span(&self) -> Option<Duration> {
         let times: Option<Vec<Microseconds>> = self.requests.iter().map(|request| request.at).collect();

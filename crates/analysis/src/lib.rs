@@ -16,6 +16,7 @@ mod logs;
 mod prefixes;
 mod prompt;
 mod read;
+mod recommend;
 mod records;
 mod reuse;
 mod source;
@@ -32,6 +33,7 @@ pub use format::{Format, UnknownFormat};
 pub use lengths::Distribution;
 pub use logs::{LogCounts, LogError};
 pub use prefixes::{HotPrefix, PrefixCount};
+pub use recommend::{Compared, Figures, Reasons, Recommendation, Replay, Size, TOLERANCE, Tried, Wanted};
 pub use reuse::{CurvePoint, Estimate, ReuseSeconds};
 pub use source::Input;
 

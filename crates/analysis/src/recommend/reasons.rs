@@ -1,0 +1,97 @@
+//! Chooses the strategy, and says why in words.
+
+use super::settings::Searched;
+use super::{Compared, Figures, TOLERANCE};
+use crate::findings::Findings;
+
+/// The strategy to run and why: the simplest that is as good as the best.
+pub(super) fn strategy(compared: &[Compared], prefix_aware: &Figures) -> Option<(String, String)> {
+    let find = |name: &str| compared.iter().find(|one| one.strategy == name);
+    let (plain, adaptive) = (find("LEAST_OUTSTANDING_REQUESTS")?, find("ADAPTIVE")?);
+    let best = Figures::best([plain.figures, adaptive.figures, *prefix_aware].into_iter())?;
+    let shortfall = |figures: &Figures| figures.shortfall(&best);
+    if shortfall(&plain.figures) <= TOLERANCE {
+        let why = "no strategy that looks at prompts is better than this one by more than 2 % in TTFT P50, P90 or hit \
+                   rate: this traffic has nothing to gain from prefixes on this fleet";
+        return Some((plain.strategy.clone(), why.to_owned()));
+    }
+    let gain = |figures: &Figures| {
+        format!(
+            "TTFT P50 {:+.0} %, P90 {:+.0} %, hit rate {:+.1} points against LEAST_OUTSTANDING_REQUESTS",
+            100.0 * (figures.ttft_p50_ms / plain.figures.ttft_p50_ms - 1.0),
+            100.0 * (figures.ttft_p90_ms / plain.figures.ttft_p90_ms - 1.0),
+            100.0 * (figures.hit_rate - plain.figures.hit_rate),
+        )
+    };
+    let (of_prefix_aware, of_adaptive) = (shortfall(prefix_aware), shortfall(&adaptive.figures));
+    if of_adaptive + TOLERANCE < of_prefix_aware {
+        let why = format!(
+            "{}; PREFIX_AWARE with the best parameters misses the better one by {:.0} % in one of them",
+            gain(&adaptive.figures),
+            100.0 * of_prefix_aware
+        );
+        return Some((adaptive.strategy.clone(), why));
+    }
+    let beside = if of_prefix_aware + TOLERANCE < of_adaptive {
+        format!("ADAPTIVE misses it by {:.0} % in one of them", 100.0 * of_adaptive)
+    } else {
+        "ADAPTIVE is as good and needs no parameters; this one needs no state and several routers agree without it"
+            .to_owned()
+    };
+    Some(("PREFIX_AWARE".to_owned(), format!("{}; {beside}", gain(prefix_aware))))
+}
+
+/// Why the recommended length.
+pub(super) fn prefix_length(searched: &Searched, findings: &Findings) -> String {
+    let chosen = searched.chosen.prefix_length;
+    let mut why = format!("the middle of the good range, {}", range(searched.lengths));
+    if let Some(count) = findings.prefixes.iter().find(|count| count.length == chosen) {
+        why.push_str(&format!(
+            "; {} prefixes of this length, {:.1} requests each",
+            count.distinct, count.requests_per_prefix
+        ));
+        if count.shorter > 0.1 {
+            why.push_str(&format!(
+                "; {:.0} % of the prompts are shorter, and share a home only when they are equal",
+                100.0 * count.shorter
+            ));
+        }
+    }
+    why
+}
+
+/// Why the recommended threshold.
+pub(super) fn threshold(searched: &Searched) -> String {
+    let spills = 100.0 * searched.chosen.spill_rate;
+    let what = if spills == 0.0 { "nothing spills".to_owned() } else { format!("{spills:.1} % of the requests spill") };
+    format!("the middle of the good range, {}; {what}", range(searched.thresholds))
+}
+
+fn range([low, high]: [u32; 2]) -> String {
+    if low == high { format!("{low} alone") } else { format!("{low} to {high}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compared(strategy: &str, ttft_p50_ms: f64, hit_rate: f64) -> Compared {
+        let figures = Figures { ttft_p50_ms, ttft_p90_ms: 2.0 * ttft_p50_ms, hit_rate };
+        Compared { strategy: strategy.to_owned(), figures, spill_rate: 0.0 }
+    }
+
+    fn chosen(plain: f64, prefix_aware: f64, adaptive: f64) -> String {
+        let prefix_aware = compared("PREFIX_AWARE", prefix_aware, 0.5);
+        let all =
+            [compared("LEAST_OUTSTANDING_REQUESTS", plain, 0.5), prefix_aware.clone(), compared("ADAPTIVE", adaptive, 0.5)];
+        strategy(&all, &prefix_aware.figures).unwrap().0
+    }
+
+    #[test]
+    fn the_simplest_strategy_that_is_as_good_as_the_best_is_taken() {
+        assert_eq!(chosen(100.0, 99.0, 99.5), "LEAST_OUTSTANDING_REQUESTS");
+        assert_eq!(chosen(100.0, 60.0, 59.5), "PREFIX_AWARE");
+        assert_eq!(chosen(100.0, 60.0, 80.0), "PREFIX_AWARE");
+        assert_eq!(chosen(100.0, 80.0, 60.0), "ADAPTIVE");
+    }
+}
