@@ -9,36 +9,36 @@ use crate::shapes::{
 
 /// The steps of a change. Times are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub(super) struct Plan {
     /// The share of traffic that what is new gets after each step: rising, the last one is 1.
-    pub steps: Vec<f64>,
+    pub(super) steps: Vec<f64>,
     /// Whether units come and go with the traffic, batch by batch; else all new ones come before the first step, and
     /// all old ones go after the last.
-    pub by_batches: bool,
+    pub(super) by_batches: bool,
     /// How long each step is watched.
-    pub wait: u64,
+    pub(super) wait: u64,
     /// How long what was stays after the last step.
-    pub termination_wait: u64,
+    pub(super) termination_wait: u64,
     /// How long all of it may take until what was goes.
-    pub limit: Option<u64>,
+    pub(super) limit: Option<u64>,
     /// How much of the traffic moves at a time when it is taken back.
-    pub back_step: f64,
+    pub(super) back_step: f64,
     /// The alarms that take it back.
-    pub alarms: Vec<String>,
+    pub(super) alarms: Vec<String>,
 }
 
 /// How large a change is: counts of the groups that get new units, new and old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
+pub(super) struct Size {
     /// What it was.
-    pub old: u32,
+    pub(super) old: u32,
     /// What it shall be.
-    pub new: u32,
+    pub(super) new: u32,
 }
 
 impl Plan {
     /// All in one step, unwatched.
-    pub fn at_once() -> Plan {
+    pub(super) fn at_once() -> Plan {
         Plan {
             steps: vec![1.0],
             by_batches: false,
@@ -52,7 +52,7 @@ impl Plan {
 
     /// How an endpoint of changing variants of these sizes changes. Where no variant gets new instances, there is
     /// nothing that traffic could move between: everything changes in one step, and is watched as configured.
-    pub fn of_endpoint(config: Option<&DeploymentConfig>, sizes: &[Size]) -> Plan {
+    pub(super) fn of_endpoint(config: Option<&DeploymentConfig>, sizes: &[Size]) -> Plan {
         let Some(config) = config else { return Plan::at_once() };
         let alarms = alarms(config.auto_rollback_configuration.as_ref());
         let plan = match (&config.blue_green_update_policy, &config.rolling_update_policy) {
@@ -65,7 +65,7 @@ impl Plan {
     }
 
     /// How a component changes; all copies at once where nothing is said.
-    pub fn of_component(config: Option<&ComponentDeploymentConfig>, size: Size) -> Plan {
+    pub(super) fn of_component(config: Option<&ComponentDeploymentConfig>, size: Size) -> Plan {
         let Some(config) = config else { return Plan::at_once() };
         let policy = &config.rolling_update_policy;
         let size_of = |given: crate::shapes::ComponentCapacitySize| CapacitySize {

@@ -10,46 +10,46 @@ use crate::shapes::Timestamp;
 
 /// What there is of one endpoint, in groups that are its variants, or of one inference component, which is one group.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Progress {
+pub(super) struct Progress {
     /// The last revision that was given to a group.
-    pub last_revision: u64,
+    pub(super) last_revision: u64,
     /// Instances or copies, of every group, oldest first.
-    pub units: Vec<Unit>,
+    pub(super) units: Vec<Unit>,
     /// What each group should be when nothing is under way.
-    pub serving: BTreeMap<String, Side>,
+    pub(super) serving: BTreeMap<String, Side>,
     /// The change that is under way.
-    pub rollout: Option<Rollout>,
+    pub(super) rollout: Option<Rollout>,
 }
 
 /// What a group should be: which revision of it, in how many units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Side {
+pub(super) struct Side {
     /// Units of another revision run something else.
-    pub revision: u64,
+    pub(super) revision: u64,
     /// How many.
-    pub count: u32,
+    pub(super) count: u32,
 }
 
 /// An instance of a variant, or a copy of a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unit {
+pub(super) struct Unit {
     /// Its variant or its component.
-    pub group: String,
+    pub(super) group: String,
     /// Which revision of that.
-    pub revision: u64,
+    pub(super) revision: u64,
     /// Its number in the group, unique among all revisions.
-    pub ordinal: u32,
+    pub(super) ordinal: u32,
     /// The instance that a copy lies on.
-    pub host: Option<String>,
+    pub(super) host: Option<String>,
     /// Where it is in its life.
-    pub phase: Phase,
+    pub(super) phase: Phase,
     /// Where it was last reached.
-    pub url: Option<String>,
+    pub(super) url: Option<String>,
 }
 
 /// Where a unit is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Phase {
+pub(super) enum Phase {
     /// It has no place yet.
     Wanted,
     /// It was ordered and does not answer yet.
@@ -67,28 +67,28 @@ pub enum Phase {
 
 /// A change under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Rollout {
+pub(super) struct Rollout {
     /// What kind of change.
-    pub kind: Kind,
+    pub(super) kind: Kind,
     /// When it was asked for.
-    pub started_at: Timestamp,
+    pub(super) started_at: Timestamp,
     /// In which steps.
-    pub plan: Plan,
+    pub(super) plan: Plan,
     /// What becomes of each group.
-    pub groups: Vec<GroupChange>,
+    pub(super) groups: Vec<GroupChange>,
     /// How many of the plan's steps were taken.
-    pub step: usize,
+    pub(super) step: usize,
     /// The share of traffic that what is new gets, 0 to 1.
-    pub share: f64,
+    pub(super) share: f64,
     /// What is being done.
-    pub stage: Stage,
+    pub(super) stage: Stage,
     /// Why it is being taken back, if it is.
-    pub back: Option<String>,
+    pub(super) back: Option<String>,
 }
 
 /// A kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
+pub(super) enum Kind {
     /// There was nothing.
     Create,
     /// Something else shall run.
@@ -103,18 +103,18 @@ pub enum Kind {
 
 /// What becomes of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GroupChange {
+pub(super) struct GroupChange {
     /// Its name.
-    pub name: String,
+    pub(super) name: String,
     /// What it was.
-    pub old: Option<Side>,
+    pub(super) old: Option<Side>,
     /// What it shall be. Of the same revision, its units stay.
-    pub new: Option<Side>,
+    pub(super) new: Option<Side>,
 }
 
 /// What is being done in a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Stage {
+pub(super) enum Stage {
     /// The units that the next step needs come.
     Provisioning,
     /// Traffic has moved by a step, and is watched.
@@ -135,31 +135,31 @@ pub enum Stage {
 
 impl Unit {
     /// The id under which requests are routed to it.
-    pub fn id(&self) -> String {
+    pub(super) fn id(&self) -> String {
         format!("{}-{}", self.group, self.ordinal)
     }
 
     /// Whether it is in service and stays.
-    pub fn serves(&self) -> bool {
+    pub(super) fn serves(&self) -> bool {
         self.phase == Phase::InService
     }
 
     /// Whether it is on its way out.
-    pub fn leaves(&self) -> bool {
+    pub(super) fn leaves(&self) -> bool {
         matches!(self.phase, Phase::Draining { .. } | Phase::Stopping)
     }
 }
 
 impl GroupChange {
     /// Whether its units stay.
-    pub fn is_in_place(&self) -> bool {
+    pub(super) fn is_in_place(&self) -> bool {
         self.old.zip(self.new).is_some_and(|(old, new)| old.revision == new.revision)
     }
 }
 
 impl Progress {
     /// How many units of a group and revision serve.
-    pub fn serving_units(&self, group: &str, revision: u64) -> u32 {
+    pub(super) fn serving_units(&self, group: &str, revision: u64) -> u32 {
         let serving = |unit: &&Unit| unit.group == group && unit.revision == revision && unit.serves();
         u32::try_from(self.units.iter().filter(serving).count()).unwrap_or(u32::MAX)
     }
@@ -172,7 +172,7 @@ impl Progress {
     }
 
     /// Whether anything is to be watched: a change, or a unit that comes or goes.
-    pub fn is_moving(&self) -> bool {
+    pub(super) fn is_moving(&self) -> bool {
         let changes = self.rollout.as_ref().is_some_and(|rollout| rollout.stage != Stage::Stuck);
         changes || self.units.iter().any(|unit| !unit.serves())
     }

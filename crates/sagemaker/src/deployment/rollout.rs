@@ -11,7 +11,7 @@ use super::progress::{GroupChange, Kind, Phase, Progress, Rollout, Side, Stage, 
 use crate::shapes::Timestamp;
 
 /// What is known of the world when the machine is asked for its next state.
-pub trait Facts {
+pub(super) trait Facts {
     /// The time.
     fn now(&self) -> Timestamp;
     /// How an ordered unit stands.
@@ -28,6 +28,10 @@ pub trait Facts {
     fn loses_host(&self, _unit: &Unit) -> bool {
         false
     }
+    /// Whether a unit is to go before others of its group when there are too many.
+    fn leaves_first(&self, unit: &Unit) -> bool {
+        self.loses_host(unit)
+    }
     /// Why a unit that is wanted gets no place, when waiting longer is pointless.
     fn obstacle(&self, _unit: &Unit) -> Option<String> {
         None
@@ -36,7 +40,7 @@ pub trait Facts {
 
 /// How a unit stands at its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UnitStanding {
+pub(super) enum UnitStanding {
     /// It is coming, or going.
     Moving,
     /// It answers.
@@ -49,16 +53,16 @@ pub enum UnitStanding {
 
 /// How patient the machine is. Times are in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub(super) struct Patience {
     /// How long a draining unit is watched at least: a request that was just placed is not in flight yet.
-    pub settle: u64,
+    pub(super) settle: u64,
     /// How long requests in flight may take to end.
-    pub drain: u64,
+    pub(super) drain: u64,
 }
 
 /// How a change ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub(super) enum End {
     /// What was wanted is.
     Done,
     /// What was is again; why.
@@ -69,17 +73,17 @@ pub enum End {
 
 /// What a group shall be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupGoal {
+pub(super) struct GroupGoal {
     /// Its name.
-    pub name: String,
+    pub(super) name: String,
     /// In how many units.
-    pub count: u32,
+    pub(super) count: u32,
     /// Whether the units that there are can stay.
-    pub in_place: bool,
+    pub(super) in_place: bool,
 }
 
 /// Begins a change to these groups, in place of one that may be under way.
-pub fn begin(
+pub(super) fn begin(
     progress: &mut Progress,
     kind: Kind,
     started_at: Timestamp,
@@ -111,7 +115,7 @@ pub fn begin(
 }
 
 /// Goes as far as the facts allow; tells when a change has ended with that.
-pub fn advance(progress: &mut Progress, patience: Patience, facts: &impl Facts) -> Option<End> {
+pub(super) fn advance(progress: &mut Progress, patience: Patience, facts: &impl Facts) -> Option<End> {
     loop {
         let before = progress.clone();
         progress.follow(patience, facts);
@@ -247,15 +251,15 @@ impl Progress {
         }
     }
 
-    /// Keeps so many units of a group and revision: those whose instance goes leave first, then the youngest, so that
+    /// Keeps so many units of a group and revision: those leave first that are to, then the youngest, so that
     /// most keys stay at home.
     fn keep(&mut self, name: &str, side: Side, facts: &impl Facts) {
         let now = facts.now();
         let stays = |unit: &Unit| unit.group == name && unit.revision == side.revision && !unit.leaves();
         let mut too_many = self.units.iter().filter(|unit| stays(unit)).count().saturating_sub(side.count as usize);
-        for hosts_that_go_only in [true, false] {
+        for only_the_first in [true, false] {
             for unit in self.units.iter_mut().rev() {
-                if too_many > 0 && stays(unit) && (!hosts_that_go_only || facts.loses_host(unit)) {
+                if too_many > 0 && stays(unit) && (!only_the_first || facts.leaves_first(unit)) {
                     unit.let_go(now);
                     too_many -= 1;
                 }
