@@ -78,7 +78,7 @@ impl Router {
         hear_of_instances(&fleet).await;
 
         let settings = Settings::of(&config);
-        let data_plane = DataPlane::start(settings, fleet.clone(), Arc::clone(&metrics), access_log.clone())
+        let data_plane = DataPlane::start(settings, fleet.clone(), Arc::clone(&metrics), access_log.clone(), None)
             .map_err(|error| cannot_listen("data plane", config.listen, "--port", error))?;
 
         let (token, token_path) = match &config.admin.token_file {

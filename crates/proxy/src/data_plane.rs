@@ -9,8 +9,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use isotherm_fleet::Fleet;
 use isotherm_telemetry::{AccessLog, Metrics};
+use isotherm_wire::aws::AwsService;
 use tokio::sync::{Semaphore, oneshot, watch};
 
+use crate::aws::FrontDoor;
 use crate::listener::listen;
 use crate::runtime::{self, Equipment};
 use crate::settings::{Rules, Settings, SharedRules};
@@ -63,7 +65,8 @@ pub enum Drained {
 }
 
 impl DataPlane {
-    /// Listens and serves, on threads of its own; the caller may be on any runtime, or none.
+    /// Listens and serves, on threads of its own; the caller may be on any runtime, or none. `aws` answers what is asked
+    /// of SageMaker's control plane and of AWS's other services; without it their paths are not served.
     ///
     /// # Errors
     ///
@@ -73,6 +76,7 @@ impl DataPlane {
         fleet: Fleet,
         metrics: Arc<Metrics>,
         access_log: AccessLog,
+        aws: Option<Arc<dyn AwsService>>,
     ) -> io::Result<DataPlane> {
         let threads = match settings.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -83,8 +87,15 @@ impl DataPlane {
         let connections = Arc::new(Semaphore::new(settings.rules.limits.connections as usize));
         let rules = Arc::new(ArcSwap::from_pointee(settings.rules));
         let (phase, watched) = watch::channel(Phase::Serving);
-        let equipment =
-            Equipment { fleet, metrics, access_log, rules: Arc::clone(&rules), connections, phase: watched };
+        let equipment = Equipment {
+            fleet,
+            metrics,
+            access_log,
+            aws: aws.map(FrontDoor),
+            rules: Arc::clone(&rules),
+            connections,
+            phase: watched,
+        };
         let threads =
             sockets.into_iter().map(|socket| Serving::start(equipment.clone(), socket)).collect::<io::Result<_>>()?;
         Ok(DataPlane { address, rules, phase, threads })

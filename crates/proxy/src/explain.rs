@@ -2,10 +2,14 @@
 
 mod render;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use isotherm_core::{Availability, ModelHash, PrefixAware, RouteRequest, Routing, SpillRule, Strategy, StrategyName};
-use isotherm_fleet::{Endpoint, Fleet, InstanceNow, ScoredInstance, Serving, Variant};
+use isotherm_core::{
+    Availability, InstanceId, ModelHash, PrefixAware, RouteRequest, Routing, SpillRule, Strategy, StrategyName,
+};
+use isotherm_fleet::{Component, Endpoint, Fleet, InstanceNow, ScoredInstance, Serving, Topology, Variant};
 use isotherm_wire::api::Api;
 use isotherm_wire::request::{CharacterCount, describe};
 use serde::{Deserialize, Serialize};
@@ -13,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::headers::PREFIX_AWARE_ID;
 use crate::prompt::{Form, Look, Prompt, Read, Within, tenant_id};
 use crate::rescue::Failure;
-use crate::route::Route;
+use crate::route::{Route, RuntimeApi};
 use crate::settings::Rules;
 
 /// A request to be explained.
@@ -137,11 +141,20 @@ pub enum ExplainError {
     #[error("the body cannot be understood: {0}")]
     Malformed(#[from] isotherm_wire::request::Malformed),
     /// The tenant id is none.
-    #[error("the tenant id must be 1 to 64 visible ASCII characters")]
+    #[error("the tenant id must be 1 to 64 printable characters, the first one no space")]
     TenantId,
     /// No instance serves the model.
     #[error("no instance serves the model {0:?}")]
     ModelNotFound(String),
+    /// There is no endpoint of that name.
+    #[error("there is no endpoint {0:?}")]
+    NoEndpoint(String),
+    /// The endpoint has no inference component of that name, or none was named.
+    #[error(
+        "endpoint {0:?} is asked for its inference components by name: explain the path \
+         /endpoints/{0}/inference-components/NAME/openai/v1/chat/completions, with the NAME of one that it has"
+    )]
+    Component(String),
     /// There is no endpoint, or none of its variants gets traffic.
     #[error("no variant gets traffic")]
     NoVariant,
@@ -162,18 +175,26 @@ pub fn explain(fleet: &Fleet, rules: &Rules, question: &Question<'_>) -> Result<
     let mut read = Read::new(Bytes::copy_from_slice(question.body), form, Look::Nowhere, rules.hash_seed)?;
     let model = read.prompt.model.as_deref().filter(|_| path.starts_with("/v1/")).map(ModelHash::of);
     let topology = fleet.topology();
-    let endpoint = match topology.serving(model) {
-        Serving::Endpoint(endpoint) => endpoint,
-        Serving::Nowhere => return Err(ExplainError::ModelNotFound(read.prompt.model.unwrap_or_default().into())),
-        Serving::NoEndpoint => return Err(ExplainError::NoVariant),
+    let (endpoint, component) = match &route {
+        Route::Runtime { endpoint, api } => called(&topology, endpoint, api)?,
+        _ => match topology.serving(model) {
+            Serving::Endpoint(endpoint) => (endpoint, None),
+            Serving::Nowhere => return Err(ExplainError::ModelNotFound(read.prompt.model.unwrap_or_default().into())),
+            Serving::NoEndpoint => return Err(ExplainError::NoVariant),
+        },
     };
-    let (variant, other_variants) = busiest(endpoint).ok_or(ExplainError::NoVariant)?;
+    let (variant, other_variants) = match component {
+        Some(component) => (&component.variant, 0),
+        None => busiest(endpoint).ok_or(ExplainError::NoVariant)?,
+    };
+    let adapter = component.and_then(|component| Some((&component.name, component.adapter.as_ref()?)));
     let routing = variant.routing();
     read.look_at(Look::of(&routing), rules.hash_seed)?;
     let tenant_id = checked(question.tenant_id)?.or(read.prompt.cache_key.as_deref().map(str::to_owned));
     let within = Within {
         endpoint: variant.endpoint(),
         variant: variant.name(),
+        adapter: adapter.map(|(name, _)| &**name),
         tenant: question.principal,
         tenant_id: question.tenant_id,
     };
@@ -194,6 +215,10 @@ pub fn explain(fleet: &Fleet, rules: &Rules, question: &Question<'_>) -> Result<
         }
         (None, None) => Place::unordered(variant, now),
     };
+    let order = match adapter {
+        Some((_, adapter)) => only_on(order, &adapter.copies),
+        None => order,
+    };
     Ok(Explanation {
         path: path.into(),
         path_assumed: question.path.is_none(),
@@ -205,7 +230,7 @@ pub fn explain(fleet: &Fleet, rules: &Rules, question: &Question<'_>) -> Result<
         tenant_id,
         prefix: prefix(&read.prompt, question.body, form, &routing),
         key: key.map(|key| key.to_string()),
-        prompt_bytes: prompt.map(|prompt| prompt.bytes),
+        prompt_bytes: prompt.map(|prompt| prompt.bytes()),
         rollout: routing.rollout.percent(),
         concurrency_threshold: prefix_aware(&routing).map(|rules| rules.concurrency_threshold.get()),
         spill: prefix_aware(&routing).map(|rules| rules.spill),
@@ -228,7 +253,32 @@ fn likely_path(body: &[u8]) -> &'static str {
     likely.unwrap_or(Api::Invocations).path()
 }
 
-fn busiest(endpoint: &Endpoint) -> Option<(&std::sync::Arc<Variant>, usize)> {
+/// What a path of SageMaker's runtime leads to.
+fn called<'t>(
+    topology: &'t Topology,
+    name: &str,
+    api: &RuntimeApi,
+) -> Result<(&'t Arc<Endpoint>, Option<&'t Arc<Component>>), ExplainError> {
+    let endpoint = topology.endpoint(name).ok_or_else(|| ExplainError::NoEndpoint(name.into()))?;
+    let component = match api {
+        RuntimeApi::OpenAi { component: Some(component) } => {
+            Some(endpoint.component(component).ok_or_else(|| ExplainError::Component(name.into()))?)
+        }
+        _ if endpoint.has_components() => return Err(ExplainError::Component(name.into())),
+        _ => None,
+    };
+    Ok((endpoint, component))
+}
+
+/// The same places, of which only those with the adapter are eligible.
+fn only_on(mut order: Vec<Place>, copies: &[InstanceId]) -> Vec<Place> {
+    for place in &mut order {
+        place.eligible &= copies.iter().any(|copy| copy.as_str() == place.instance);
+    }
+    order
+}
+
+fn busiest(endpoint: &Endpoint) -> Option<(&Arc<Variant>, usize)> {
     let shares = || endpoint.variants().iter().filter(|share| share.weight > 0.0);
     let busiest = shares().max_by(|a, b| a.weight.total_cmp(&b.weight))?;
     Some((&busiest.variant, shares().count() - 1))
@@ -239,7 +289,7 @@ fn checked(id: Option<&str>) -> Result<Option<String>, ExplainError> {
     let Some(id) = id else { return Ok(None) };
     let mut headers = HeaderMap::new();
     headers.insert(PREFIX_AWARE_ID, HeaderValue::from_str(id).map_err(|_| ExplainError::TenantId)?);
-    tenant_id(&headers).map(|id| id.map(str::to_owned)).map_err(|_: Failure| ExplainError::TenantId)
+    tenant_id(&headers).map_err(|_: Failure| ExplainError::TenantId)
 }
 
 fn prefix(prompt: &Prompt, body: &[u8], form: Form, routing: &Routing) -> Option<Prefix> {

@@ -6,12 +6,30 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Anthropic's form of an API key.
 pub(crate) const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// What AWS's clients send beside a signature with a temporary key.
+pub(crate) const SECURITY_TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 /// SageMaker's tenant id: separates the placement of equal prefixes.
 pub(crate) const PREFIX_AWARE_ID: HeaderName = HeaderName::from_static("x-amzn-sagemaker-prefix-aware-id");
 /// SageMaker's choice of a variant by its name.
 pub(crate) const TARGET_VARIANT: HeaderName = HeaderName::from_static("x-amzn-sagemaker-target-variant");
 /// The name of an error, by which SageMaker's SDKs choose the exception.
 pub(crate) const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");
+/// The session that a request belongs to.
+pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("x-amzn-sagemaker-session-id");
+/// The session that a container has begun.
+pub(crate) const NEW_SESSION_ID: HeaderName = HeaderName::from_static("x-amzn-sagemaker-new-session-id");
+/// The session that a container has ended.
+pub(crate) const CLOSED_SESSION_ID: HeaderName = HeaderName::from_static("x-amzn-sagemaker-closed-session-id");
+/// What client and container tell each other past SageMaker.
+pub(crate) const CUSTOM_ATTRIBUTES: HeaderName = HeaderName::from_static("x-amzn-sagemaker-custom-attributes");
+/// The production variant that served an invocation.
+pub(crate) const INVOKED_VARIANT: HeaderName = HeaderName::from_static("x-amzn-invoked-production-variant");
+/// The type of a container's response that goes out in frames.
+pub(crate) const FRAMED_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-amzn-sagemaker-content-type");
+/// The adapter that SageMaker's containers compute a request with.
+pub(crate) const ADAPTER_IDENTIFIER: HeaderName = HeaderName::from_static("x-amzn-sagemaker-adapter-identifier");
+/// The id of a request as AWS's services call it.
+pub(crate) const SERVICE_REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
 /// Whether a client's SDK should try again by itself.
 pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// `retry-after` in milliseconds, which OpenAI's SDKs prefer.
@@ -41,7 +59,8 @@ pub(crate) fn for_instance(
 ) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
     let listed = Listed::of(headers);
     headers.iter().filter(move |(name, _)| {
-        let credential = || **name == header::AUTHORIZATION || **name == API_KEY;
+        let credential =
+            || **name == header::AUTHORIZATION || **name == API_KEY || **name == SECURITY_TOKEN;
         passes(name.as_str()) && !listed.contains(name) && (credentials_pass || !credential())
     })
 }

@@ -6,6 +6,8 @@
 
 mod alarm;
 mod answer;
+mod aws;
+mod call;
 mod connection;
 mod data_plane;
 mod explain;
@@ -20,6 +22,7 @@ mod runtime;
 mod settings;
 mod stage;
 mod stop;
+mod upload;
 mod upstream;
 mod watch;
 mod worker;

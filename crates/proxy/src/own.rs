@@ -1,27 +1,36 @@
 //! What the router answers itself: the union of all models, and whether it is well.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
-use isotherm_fleet::Topology;
+use isotherm_fleet::{Model, Topology};
 use isotherm_telemetry::Outcome;
+use isotherm_wire::sagemaker::RuntimeError;
 
+use crate::call;
 use crate::rescue::Failure;
-use crate::route::Route;
+use crate::route::{Route, RuntimeApi};
 use crate::stage::finish::Record;
 
 /// The answer to a route that no instance is asked about; `None` for the others.
 pub(crate) fn answer(route: &Route, record: &mut Record) -> Option<Result<Response<Bytes>, Failure>> {
     let topology = record.worker.fleet.topology();
     let answer = match route {
-        Route::Prompt(_) | Route::StoredResponse { .. } | Route::Extra => return None,
+        Route::Runtime { endpoint, api: RuntimeApi::OpenAiModels { component } } => {
+            models_of(&topology, endpoint, component.as_deref(), record).map(|models| json(list(&models)))
+        }
+        Route::Prompt(_) | Route::Runtime { .. } | Route::StoredResponse { .. } | Route::Extra | Route::Aws(_) => {
+            return None;
+        }
         Route::Health => Ok(Response::new(Bytes::new())),
         Route::Ping if topology.has_eligible(record.worker.now()) => Ok(Response::new(Bytes::new())),
         Route::Ping => Ok(unavailable()),
         Route::Models if topology.models().is_empty() && !topology.has_eligible(record.worker.now()) => {
             Err(Failure::Unavailable)
         }
-        Route::Models => Ok(json(list(&topology))),
+        Route::Models => Ok(json(list(&topology.models()))),
         Route::Model { id } => match topology.models().iter().find(|model| model.id() == id) {
             Some(model) => Ok(json(model.object().to_owned())),
             None => Err(Failure::ModelNotFound(id.as_str().into())),
@@ -35,9 +44,25 @@ pub(crate) fn answer(route: &Route, record: &mut Record) -> Option<Result<Respon
     Some(answer)
 }
 
+/// The models of an endpoint's instances, or of a component's copies.
+fn models_of(
+    topology: &Topology,
+    endpoint: &str,
+    component: Option<&str>,
+    record: &Record,
+) -> Result<Vec<Arc<Model>>, Failure> {
+    let found = call::endpoint(topology, endpoint, record)?;
+    match component {
+        None => Ok(found.models()),
+        Some(name) => match found.component(name) {
+            Some(component) => Ok(component.variant.models()),
+            None => Err(RuntimeError::component_not_found(name, endpoint).into()),
+        },
+    }
+}
+
 /// The objects as the engines wrote them: they carry more than OpenAI's own, and clients read it.
-fn list(topology: &Topology) -> String {
-    let models = topology.models();
+fn list(models: &[Arc<Model>]) -> String {
     let objects: Vec<&str> = models.iter().map(|model| model.object()).collect();
     format!(r#"{{"object":"list","data":[{}]}}"#, objects.join(","))
 }

@@ -1,6 +1,6 @@
 //! The way of a request: one function that calls the stages in order.
 //!
-//! accept → authenticate → decode → place → admit → forward → relay; finish runs when the record is dropped, however
+//! accept → authenticate → decode → place → admit → forward → inspect → relay; finish runs when the record is dropped, however
 //! the way ends.
 
 use std::net::SocketAddr;
@@ -16,20 +16,21 @@ use hyper::body::Incoming;
 
 use crate::answer::Answer;
 use crate::connection::InFlight;
-use crate::headers::REQUEST_ID;
-use crate::own;
+use crate::headers::{REQUEST_ID, SERVICE_REQUEST_ID};
 use crate::rescue::Failure;
-use crate::route::dialect_of;
+use crate::route::{Route, dialect_of};
 use crate::stage::accept::accept;
 use crate::stage::admit::admit;
 use crate::stage::authenticate::authenticate;
 use crate::stage::decode::decode;
 use crate::stage::finish::Record;
 use crate::stage::forward::{Forwarded, forward};
+use crate::stage::inspect::inspect;
 use crate::stage::place::place;
 use crate::stage::relay::{expose_decision, relay};
 use crate::stop::Phase;
 use crate::worker::Worker;
+use crate::{aws, own};
 
 /// What came of a request.
 enum Outcome {
@@ -94,7 +95,11 @@ async fn answer(head: Parts, body: Incoming, mut record: Record) -> (Response<Bo
         Ok(Outcome::Begun(forwarded)) => return (relay(*forwarded, record).map(Body::Relayed), body_was_read),
         Ok(Outcome::Own(response)) => response,
         Err(failure) => {
-            let response = failure.response(record.dialect, worker.random());
+            let failure = failure.of_call(&record);
+            let response = match record.aws {
+                Some(protocol) => failure.service_response(protocol, &record.request_id),
+                None => failure.response(record.dialect, worker.random()),
+            };
             record.status = Some(response.status().as_u16());
             record.bytes_out = response.body().len() as u64;
             record.end(failure.outcome());
@@ -103,6 +108,9 @@ async fn answer(head: Parts, body: Incoming, mut record: Record) -> (Response<Bo
     };
     let mut response = response.map(Body::Whole);
     response.headers_mut().insert(REQUEST_ID, record.request_id.clone());
+    if record.call.is_some() {
+        response.headers_mut().insert(SERVICE_REQUEST_ID, record.request_id.clone());
+    }
     expose_decision(response.headers_mut(), &record);
     (response, body_was_read)
 }
@@ -110,14 +118,18 @@ async fn answer(head: Parts, body: Incoming, mut record: Record) -> (Response<Bo
 /// The stages.
 async fn run(head: Parts, body: Incoming, record: &mut Record) -> Result<Outcome, Failure> {
     let accepted = accept(head, body, record)?;
-    let authenticated = authenticate(accepted, record)?;
-    if let Some(own) = own::answer(&authenticated.request.route, record) {
+    let authenticated = authenticate(accepted, record).await?;
+    if let Some(own) = own::answer(&authenticated.route, record) {
         return own.map(Outcome::Own);
+    }
+    if let Route::Aws(_) = authenticated.route {
+        return aws::answer(authenticated, record).await.map(Outcome::Own);
     }
     let decoded = decode(authenticated, record).await?;
     let placed = place(decoded, record)?;
     let admitted = admit(placed, record).await?;
     let forwarded = forward(admitted, record).await?;
+    let forwarded = inspect(forwarded, record).await?;
     Ok(Outcome::Begun(Box::new(forwarded)))
 }
 

@@ -10,11 +10,11 @@ use isotherm_core::{
 };
 use isotherm_wire::api::Api;
 use isotherm_wire::request::{Described, Malformed, Prefix, describe, render};
+use isotherm_wire::sagemaker::Invocation;
 
 use self::blocks::Blocks;
-use crate::headers::PREFIX_AWARE_ID;
 use crate::rescue::Failure;
-use crate::route::Route;
+use crate::route::{Route, RuntimeApi};
 
 /// How a body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,12 +36,18 @@ impl Form {
             .get(header::CONTENT_ENCODING)
             .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
         match route {
-            Route::Prompt(_) | Route::Extra if compressed => Form::Opaque,
+            Route::Prompt(_) | Route::Runtime { .. } | Route::Extra if compressed => Form::Opaque,
             Route::Prompt(api) => Form::Api(*api),
+            Route::Runtime { api: RuntimeApi::OpenAi { .. }, .. } => Form::Api(Api::ChatCompletions),
+            Route::Runtime { api: RuntimeApi::OpenAiModels { .. }, .. } => Form::Ignored,
+            Route::Runtime { .. } => Form::Api(Api::Invocations),
             Route::Extra => Form::Unknown,
-            Route::StoredResponse { .. } | Route::Models | Route::Model { .. } | Route::Ping | Route::Health => {
-                Form::Ignored
-            }
+            Route::StoredResponse { .. }
+            | Route::Models
+            | Route::Model { .. }
+            | Route::Ping
+            | Route::Health
+            | Route::Aws(_) => Form::Ignored,
         }
     }
 }
@@ -185,7 +191,8 @@ impl Prompt {
 
     fn scope<'s>(&'s self, within: &Within<'s>) -> KeyScope<'s> {
         let Within { endpoint, variant, tenant, .. } = *within;
-        KeyScope { endpoint, variant, model: self.model.as_deref(), adapter: self.adapter.as_deref(), tenant }
+        let adapter = within.adapter.or(self.adapter.as_deref());
+        KeyScope { endpoint, variant, model: self.model.as_deref(), adapter, tenant }
     }
 }
 
@@ -196,6 +203,8 @@ pub(crate) struct Within<'s> {
     pub(crate) endpoint: &'s str,
     /// The variant's name.
     pub(crate) variant: &'s str,
+    /// What the request is computed with that its body does not name: an adapter, or one of a container's models.
+    pub(crate) adapter: Option<&'s str>,
     /// The authenticated tenant.
     pub(crate) tenant: Option<&'s str>,
     /// The tenant id of the headers, which goes before that of the body.
@@ -203,12 +212,8 @@ pub(crate) struct Within<'s> {
 }
 
 /// The tenant id of a request's headers: SageMaker's limits hold for it.
-pub(crate) fn tenant_id(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
-    let Some(value) = headers.get(PREFIX_AWARE_ID) else { return Ok(None) };
-    match value.to_str() {
-        Ok(id) if (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Some(id)),
-        _ => Err(Failure::BadTenantId),
-    }
+pub(crate) fn tenant_id(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    Invocation::prefix_aware_id(headers).map_err(|_| Failure::BadTenantId)
 }
 
 /// A body with what was read from it, and what was looked at.
@@ -248,7 +253,8 @@ mod tests {
 
     const SEED: HashSeed = HashSeed(0);
 
-    const WITHIN: Within<'static> = Within { endpoint: "chat", variant: "AllTraffic", tenant: None, tenant_id: None };
+    const WITHIN: Within<'static> =
+        Within { endpoint: "chat", variant: "AllTraffic", adapter: None, tenant: None, tenant_id: None };
 
     fn length(length: u64) -> Look {
         Look::Prefix(PrefixLength::new(length).unwrap())
@@ -316,14 +322,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_computed_otherwise_has_other_keys() {
+        let prompt = chat(r#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#, 7);
+        let with = |adapter| prompt.key(SEED, &Within { adapter, ..WITHIN });
+        assert!(with(Some("a")).is_some() && with(Some("a")) != with(None) && with(Some("a")) != with(Some("b")));
+    }
+
+    #[test]
     fn the_tenant_id_keeps_to_sagemakers_limits() {
         let id = |value: &str| {
             let mut headers = HeaderMap::new();
-            headers.insert(PREFIX_AWARE_ID, value.parse().unwrap());
-            tenant_id(&headers).map(|id| id.map(str::to_owned))
+            headers.insert("x-amzn-sagemaker-prefix-aware-id", value.parse().unwrap());
+            tenant_id(&headers)
         };
-        assert_eq!(id("user-1"), Ok(Some("user-1".into())));
-        for value in ["", "two words", &"x".repeat(65)] {
+        assert_eq!(id("tenant  A"), Ok(Some("tenant  A".into())));
+        for value in ["", " a", &"x".repeat(65)] {
             assert_eq!(id(value), Err(Failure::BadTenantId), "{value:?}");
         }
         assert_eq!(tenant_id(&HeaderMap::new()), Ok(None));
@@ -361,16 +374,16 @@ mod tests {
             blocks(Api::ChatCompletions, &body, &WITHIN).unwrap()
         };
         let (small, large, other) = (of(10, 'a'), of(1_000_000, 'a'), of(10, 'b'));
-        assert_eq!((small.bytes, large.bytes), (other.bytes, other.bytes));
-        assert!((4_096..4_200).contains(&small.bytes));
+        assert_eq!((small.bytes(), large.bytes()), (other.bytes(), other.bytes()));
+        assert!((4_096..4_200).contains(&small.bytes()));
         assert!(small.blocks[1] != other.blocks[1] && small.blocks[1] != large.blocks[1]);
     }
 
     #[test]
     fn what_is_compressed_or_unknown_is_looked_at_as_it_came_or_not_at_all() {
         let read = |form| Prompt::read(b"--boundary", form, Look::Blocks, SEED).unwrap().within(SEED, &WITHIN);
-        assert_eq!(read(Form::Opaque).unwrap().bytes, 10);
-        assert_eq!(read(Form::Api(Api::Invocations)).unwrap().bytes, 12);
+        assert_eq!(read(Form::Opaque).unwrap().bytes(), 10);
+        assert_eq!(read(Form::Api(Api::Invocations)).unwrap().bytes(), 12);
         assert_eq!(read(Form::Unknown), None);
     }
 

@@ -7,10 +7,13 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use isotherm_telemetry::Outcome;
+use isotherm_wire::aws::{Protocol, ServiceError};
 use isotherm_wire::error::{Dialect, ErrorBody, ErrorKind};
 use isotherm_wire::request::Malformed;
+use isotherm_wire::sagemaker::{Fault, RuntimeError};
+use isotherm_wire::sigv4::Refusal;
 
-use crate::headers::{ERROR_TYPE, RETRY_AFTER_MS, SHOULD_RETRY};
+use crate::headers::{ERROR_TYPE, RETRY_AFTER_MS, SERVICE_REQUEST_ID, SHOULD_RETRY};
 
 /// What went wrong with a request, where the router itself answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +38,19 @@ pub(crate) enum Failure {
     NoKey,
     /// A credential that is no key.
     UnknownKey,
+    /// A signature or token of AWS's kind that proves nothing.
+    Signature(Refusal),
+    /// A signature where only bearer tokens count.
+    SignedNotBearer,
+    /// A key that may not do this.
+    Denied {
+        /// Whose it is, as an ARN.
+        user: String,
+        /// What it may not do, as IAM names actions.
+        action: String,
+        /// On what, as an ARN.
+        resource: String,
+    },
     /// The body is no JSON.
     Malformed(Malformed),
     /// The tenant id is none.
@@ -59,10 +75,18 @@ pub(crate) enum Failure {
     FirstByteTimeout(Duration),
     /// The whole request took longer than this.
     TotalTimeout(Duration),
+    /// What SageMaker has words of its own for.
+    Runtime(Box<RuntimeError>),
     /// The router is being stopped.
     Stopping,
     /// A fault of the router.
     Internal,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure::Signature(refusal)
+    }
 }
 
 /// What a client's SDK should do next.
@@ -83,6 +107,12 @@ struct Row {
     message: Cow<'static, str>,
 }
 
+impl From<RuntimeError> for Failure {
+    fn from(error: RuntimeError) -> Failure {
+        Failure::Runtime(Box::new(error))
+    }
+}
+
 impl Failure {
     /// How the request ended, for metrics and logs.
     pub(crate) fn outcome(&self) -> Outcome {
@@ -91,6 +121,17 @@ impl Failure {
 
     /// The response. `jitter` is any number: it spreads the moments at which clients come back.
     pub(crate) fn response(&self, dialect: Dialect, jitter: u64) -> Response<Bytes> {
+        if let (Dialect::SageMaker, Some(refusal)) = (dialect, self.refusal()) {
+            let error = ServiceError::new(refusal.status(), refusal.code(), refusal.to_string());
+            return error.response(Protocol::Rest, "");
+        }
+        match self {
+            Failure::Runtime(error) => return runtime_response(error, dialect),
+            Failure::BodyTooLarge(limit) if is_sagemaker(dialect) => {
+                return runtime_response(&RuntimeError::TooLarge(*limit), dialect);
+            }
+            _ => {}
+        }
         let Row { kind, advice, message, .. } = self.row();
         let mut body = ErrorBody::new(kind, message);
         if let Failure::ModelNotFound(_) = self {
@@ -109,12 +150,46 @@ impl Failure {
             Failure::MethodNotAllowed(methods) => {
                 headers.insert(ALLOW, HeaderValue::from_static(methods));
             }
-            Failure::NoKey | Failure::UnknownKey => {
+            Failure::NoKey | Failure::UnknownKey | Failure::Signature(_) => {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             _ => {}
         }
         response
+    }
+
+    /// The response in the form of a service of AWS's.
+    pub(crate) fn service_response(&self, protocol: Protocol, request_id: &HeaderValue) -> Response<Bytes> {
+        let Row { kind, message, .. } = self.row();
+        let error = match self.refusal() {
+            Some(refusal) => ServiceError::new(refusal.status(), refusal.code(), refusal.to_string()),
+            None => {
+                let (status, code) = match kind {
+                    ErrorKind::Permission => (403, "AccessDeniedException"),
+                    ErrorKind::BodyTooLarge => (413, "RequestEntityTooLargeException"),
+                    ErrorKind::Internal => (500, "InternalFailure"),
+                    ErrorKind::Unavailable => (503, "ServiceUnavailableException"),
+                    kind => (kind.status(Dialect::OpenAi), "ValidationException"),
+                };
+                ServiceError::new(status, code, message)
+            }
+        };
+        let request_id = request_id.to_str().unwrap_or_default();
+        let mut response = error.response(protocol, request_id);
+        if let Ok(id) = HeaderValue::from_str(request_id) {
+            response.headers_mut().insert(SERVICE_REQUEST_ID, id);
+        }
+        response
+    }
+
+    /// What AWS says where a credential proves nothing.
+    fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Failure::Signature(refusal) => Some(refusal),
+            Failure::NoKey => Some(&Refusal::MissingToken),
+            Failure::UnknownKey => Some(&Refusal::UnknownKey),
+            _ => None,
+        }
     }
 
     /// The table.
@@ -157,10 +232,26 @@ impl Failure {
             ),
             Failure::NoKey => unauthorized("no API key: send it as `Authorization: Bearer KEY`, or as x-api-key"),
             Failure::UnknownKey => unauthorized("unknown API key"),
+            Failure::Signature(refusal) => {
+                row(ErrorKind::Authentication, Outcome::Unauthorized, Advice::None, refusal.to_string().into())
+            }
+            Failure::SignedNotBearer => row(
+                ErrorKind::Permission,
+                Outcome::Unauthorized,
+                Advice::None,
+                "this path takes bearer tokens, as sagemaker-core's generate_token makes them, and no signatures"
+                    .into(),
+            ),
+            Failure::Denied { user, action, resource } => row(
+                ErrorKind::Permission,
+                Outcome::Unauthorized,
+                Advice::None,
+                format!("User: {user} is not authorized to perform: {action} on resource: {resource}").into(),
+            ),
             Failure::Malformed(malformed) => refused(ErrorKind::InvalidRequest, malformed.to_string().into()),
             Failure::BadTenantId => refused(
                 ErrorKind::InvalidRequest,
-                "x-amzn-sagemaker-prefix-aware-id must be 1 to 64 visible ASCII characters".into(),
+                "x-amzn-sagemaker-prefix-aware-id must be 1 to 64 printable characters, the first one no space".into(),
             ),
             Failure::NoSuchVariant => refused(
                 ErrorKind::InvalidRequest,
@@ -205,6 +296,7 @@ impl Failure {
                 Outcome::UpstreamTimeout,
                 format!("the request was not answered within {limit:?}").into(),
             ),
+            Failure::Runtime(error) => refused(ErrorKind::InvalidRequest, "".into()).ended(outcome_of(error)),
             Failure::Stopping => {
                 row(ErrorKind::Unavailable, Outcome::Unavailable, RetrySoon, "the router is being stopped".into())
             }
@@ -216,6 +308,43 @@ impl Failure {
             ),
         }
     }
+}
+
+impl Row {
+    fn ended(self, outcome: Outcome) -> Row {
+        Row { outcome, ..self }
+    }
+}
+
+/// How a request ended that SageMaker has words for.
+fn outcome_of(error: &RuntimeError) -> Outcome {
+    match error {
+        RuntimeError::Validation { .. } if *error == RuntimeError::no_capacity() => Outcome::Unavailable,
+        RuntimeError::Validation { .. } | RuntimeError::TooLarge(_) => Outcome::Refused,
+        RuntimeError::Model(error) => match error.fault {
+            Fault::Answered { .. } => Outcome::Ok,
+            Fault::TimedOut => Outcome::UpstreamTimeout,
+            Fault::BodyBrokeOff { .. } | Fault::NoAnswer => Outcome::UpstreamError,
+        },
+    }
+}
+
+fn is_sagemaker(dialect: Dialect) -> bool {
+    matches!(dialect, Dialect::SageMaker | Dialect::SageMakerOpenAi)
+}
+
+fn runtime_response(error: &RuntimeError, dialect: Dialect) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(error.to_json(dialect)));
+    *response.status_mut() = StatusCode::from_u16(error.status(dialect)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let (Dialect::SageMaker, Some(name)) = (dialect, error.name()) {
+        headers.insert(ERROR_TYPE, HeaderValue::from_static(name));
+    }
+    if error.may_have_generated() {
+        headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+    }
+    response
 }
 
 /// The most header lines of a request.

@@ -3,16 +3,30 @@
 //! Paths are compared as they came, byte for byte. A doubled slash, an escape or another case is another path, so no
 //! spelling slips past the list and reaches an engine as one that the list does not hold.
 
+mod runtime;
+
 use http::Method;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
 use isotherm_config::AllowedPath;
 use isotherm_wire::api::Api;
+use isotherm_wire::aws::Protocol;
 use isotherm_wire::error::Dialect;
+
+pub(crate) use self::runtime::RuntimeApi;
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
     /// One of the APIs whose requests carry a prompt.
     Prompt(Api),
+    /// SageMaker's runtime.
+    Runtime {
+        /// The endpoint's name, as it stands in the path.
+        endpoint: String,
+        /// What is asked of it.
+        api: RuntimeApi,
+    },
     /// A response that an instance has stored.
     StoredResponse {
         /// Its id.
@@ -31,6 +45,8 @@ pub(crate) enum Route {
     Ping,
     /// Whether the process is up.
     Health,
+    /// Another service of AWS's, or SageMaker's control plane, in this protocol.
+    Aws(Protocol),
 }
 
 /// Why a request has no route.
@@ -43,10 +59,27 @@ pub(crate) enum NoRoute {
 }
 
 impl Route {
+    /// The route of a request to a service of AWS's; `None` for every other request.
+    ///
+    /// Those that the router speaks have paths of their own. Whatever else is signed is a client of AWS's, too, which
+    /// should be told in its own words that its service is not here.
+    pub(crate) fn find_aws(head: &Parts) -> Option<Route> {
+        let path = head.uri.path();
+        let own = match path.strip_prefix("/api/v1/") {
+            Some(query) => is_metrics_query(query),
+            None => path == "/" || path.starts_with("/service/"),
+        };
+        let signed = || head.headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"AWS4-"));
+        (own || signed()).then(|| Route::Aws(Protocol::of(head)))
+    }
+
     /// The route of a method and a path (without its query).
     pub(crate) fn find(method: &Method, path: &str, extra: &[AllowedPath]) -> Result<Route, NoRoute> {
         if let Some(api) = Api::from_path(path) {
             return only(method, &[Method::POST], "POST", Route::Prompt(api));
+        }
+        if let Some(found) = runtime::find(method, path) {
+            return found;
         }
         match path {
             "/v1/models" => return only(method, &READ, "GET, HEAD", Route::Models),
@@ -76,12 +109,14 @@ impl Route {
     pub(crate) fn label(&self) -> &'static str {
         match self {
             Route::Prompt(api) => api.path(),
+            Route::Runtime { api, .. } => api.label(),
             Route::StoredResponse { .. } => "/v1/responses/{id}",
             Route::Extra => "allow_paths",
             Route::Models => "/v1/models",
             Route::Model { .. } => "/v1/models/{id}",
             Route::Ping => "/ping",
             Route::Health => "/health",
+            Route::Aws(_) => "aws",
         }
     }
 
@@ -91,12 +126,17 @@ impl Route {
     }
 }
 
+/// Whether a path below `/api/v1/` is one of CloudWatch's, which are those of Prometheus.
+fn is_metrics_query(path: &str) -> bool {
+    matches!(path, "query" | "query_range" | "series" | "labels") || path.starts_with("label/")
+}
+
 /// The form in which a caller at this path expects errors, also where nothing is served.
 pub(crate) fn dialect_of(path: &str) -> Dialect {
     match Api::from_path(path) {
         Some(api) => api.dialect(),
         None if path.starts_with("/v1/messages/") => Dialect::Anthropic,
-        None => Dialect::OpenAi,
+        None => runtime::dialect_of(path).unwrap_or(Dialect::OpenAi),
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::aws::FrontDoor;
 use crate::connection;
 use crate::settings::SharedRules;
 use crate::stop::Phase;
@@ -33,6 +34,8 @@ pub(crate) struct Equipment {
     pub(crate) metrics: Arc<Metrics>,
     /// The access log.
     pub(crate) access_log: AccessLog,
+    /// What answers AWS's other services, where something does.
+    pub(crate) aws: Option<FrontDoor>,
     /// The rules in force.
     pub(crate) rules: SharedRules,
     /// One permit for each connection that there may be.
@@ -52,9 +55,9 @@ pub(crate) fn run(equipment: Equipment, socket: std::net::TcpListener, seed: [u8
 }
 
 async fn serve(equipment: Equipment, socket: std::net::TcpListener, seed: [u8; 32]) -> io::Result<()> {
-    let Equipment { fleet, metrics, access_log, rules, connections, mut phase } = equipment;
+    let Equipment { fleet, metrics, access_log, aws, rules, connections, mut phase } = equipment;
     let listener = TcpListener::from_std(socket)?;
-    let worker = Rc::new(Worker::new(fleet, metrics, access_log, rules, Pcg64::from_seed(seed)));
+    let worker = Rc::new(Worker::new(fleet, metrics, access_log, aws, rules, Pcg64::from_seed(seed)));
     let open = Rc::new(Open::default());
     let acceptor = Acceptor { worker: Rc::clone(&worker), open: Rc::clone(&open), connections };
     tokio::select! {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use isotherm_config::{AllowedPath, Auth, Config, KeyRing, Limits, Timeouts};
+use isotherm_config::{AccountId, AllowedPath, Auth, Config, KeyRing, Limits, Region, Timeouts};
 use isotherm_core::HashSeed;
 
 /// Everything that the data plane is told when it starts.
@@ -24,12 +24,18 @@ pub struct Settings {
 pub struct Rules {
     /// The keys that are let in; anyone when `None`.
     pub keys: Option<KeyRing>,
+    /// The account of callers whose key names none.
+    pub account: AccountId,
+    /// The region of requests that are not signed for one.
+    pub region: Region,
     /// Separates the key space of this router from others'.
     pub hash_seed: HashSeed,
     /// Whether responses tell the decision in `x-isotherm-*` headers.
     pub expose_decisions: bool,
     /// Whether the router asks for the token counts of streams whose client does not, and takes them out again.
     pub inject_include_usage: bool,
+    /// Whether the requests of a key with a tenant carry a `cache_salt` of that tenant to the engine.
+    pub inject_cache_salt: bool,
     /// Further paths that pass to the default endpoint.
     pub allow_paths: Vec<AllowedPath>,
     /// How long to wait, and for what.
@@ -57,6 +63,9 @@ impl Rules {
             hash_seed: config.hash_seed,
             expose_decisions: config.expose_decisions,
             inject_include_usage: config.inject_include_usage,
+            inject_cache_salt: config.inject_cache_salt,
+            account: config.aws.as_ref().map(|aws| aws.account_id.clone()).unwrap_or_default(),
+            region: config.aws.as_ref().map(|aws| aws.region.clone()).unwrap_or_default(),
             allow_paths: config.allow_paths.clone(),
             timeouts: config.timeouts.clone(),
             limits: config.limits.clone(),

@@ -6,5 +6,7 @@ pub(crate) mod authenticate;
 pub(crate) mod decode;
 pub(crate) mod finish;
 pub(crate) mod forward;
+pub(crate) mod inspect;
 pub(crate) mod place;
 pub(crate) mod relay;
+pub(crate) mod shadow;

@@ -9,8 +9,11 @@ use isotherm_fleet::{Clock, Fleet};
 use isotherm_telemetry::{AccessLog, Metrics};
 use rand::Rng;
 use rand_pcg::Pcg64;
+use tokio::sync::Semaphore;
 
+use crate::aws::FrontDoor;
 use crate::settings::{Rules, SharedRules};
+use crate::stage::shadow::MOST_UNDER_WAY;
 use crate::stop::Stop;
 use crate::upstream::Pool;
 
@@ -23,8 +26,12 @@ pub(crate) struct Worker {
     pub(crate) metrics: Arc<Metrics>,
     /// Shared by all threads.
     pub(crate) access_log: AccessLog,
+    /// What answers AWS's other services, where something does.
+    pub(crate) aws: Option<FrontDoor>,
     /// Idle connections to instances.
     pub(crate) pool: Rc<Pool>,
+    /// One permit for each copy for a shadow variant that there may be.
+    pub(crate) shadows: Arc<Semaphore>,
     /// Whether the thread is to stop.
     pub(crate) stop: Stop,
     clock: Clock,
@@ -38,6 +45,7 @@ impl Worker {
         fleet: Fleet,
         metrics: Arc<Metrics>,
         access_log: AccessLog,
+        aws: Option<FrontDoor>,
         rules: SharedRules,
         random: Pcg64,
     ) -> Worker {
@@ -46,7 +54,9 @@ impl Worker {
             fleet,
             metrics,
             access_log,
+            aws,
             pool: Rc::default(),
+            shadows: Arc::new(Semaphore::new(MOST_UNDER_WAY)),
             stop: Stop::new(),
             rules,
             random: RefCell::new(random),

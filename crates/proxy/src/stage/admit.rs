@@ -7,7 +7,7 @@ use isotherm_fleet::Placement;
 use isotherm_telemetry::{ClientStage, ShedCause};
 
 use super::finish::Record;
-use super::place::{Placed, Wish, refused};
+use super::place::{Placed, Wish};
 use crate::rescue::Failure;
 use crate::route::Route;
 use crate::upstream::Outgoing;
@@ -51,7 +51,7 @@ async fn wait(wish: &Wish, record: &mut Record) -> Result<Placement, Failure> {
     record.queued = Some(record.worker.now().since(begun));
     match (waited, deadline) {
         (Ok(Ok(placement)), _) => Ok(placement),
-        (Ok(Err(refusal)), _) => Err(refused(refusal, record)),
+        (Ok(Err(refusal)), _) => Err(wish.refused(refusal, record)),
         (Err(_), None) => shed(ShedCause::QueueTimeout, Failure::QueueTimeout(limit)),
         (Err(_), Some(total)) => shed(ShedCause::Deadline, Failure::DeadlineInQueue(total)),
     }
@@ -61,7 +61,7 @@ async fn wait(wish: &Wish, record: &mut Record) -> Result<Placement, Failure> {
 fn limit(longest: Duration, now: Time, record: &Record) -> (Duration, Option<Duration>) {
     let left = record.deadline().map(|deadline| deadline.since(now));
     match left {
-        Some(left) if left < longest => (left, record.rules.timeouts.total),
+        Some(left) if left < longest => (left, record.total()),
         _ => (longest, None),
     }
 }

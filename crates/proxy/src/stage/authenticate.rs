@@ -1,63 +1,157 @@
 //! The second stage: who asks. Covers every path but those that only say whether the router is well.
+//!
+//! | credential | where |
+//! |---|---|
+//! | opaque key: `Authorization: Bearer KEY` or `x-api-key` | everywhere |
+//! | AWS's signature | everywhere but on SageMaker's OpenAI-compatible paths; in a presigned query for AWS's services |
+//! | SageMaker's bearer token | OpenAI's and Anthropic's APIs, also on SageMaker's paths |
+//!
+//! A signature covers the body, so of a signed request the body is read here; what its head shows to be wrong is refused
+//! before that.
 
-use http::header::{AUTHORIZATION, HeaderMap};
+mod credential;
 
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::request::Parts;
+use isotherm_config::KeyRing;
+use isotherm_wire::aws::{Asked, Service};
+use isotherm_wire::sigv4::{BearerToken, Claim, Refusal};
+
+use self::credential::Credential;
 use super::accept::Accepted;
 use super::finish::Record;
-use crate::headers::API_KEY;
 use crate::rescue::Failure;
+use crate::route::{Route, RuntimeApi};
+use crate::upload::{Upload, body_limit};
+
+/// The signing name of SageMaker, its runtime and its control plane.
+const SAGEMAKER: &str = "sagemaker";
 
 /// A request whose sender may ask; the record knows whose key it came with.
 #[derive(Debug)]
 pub(crate) struct Authenticated {
-    /// The request.
-    pub(crate) request: Accepted,
-    /// Whether the client's credentials pass to the instance: only where the router does not authenticate.
+    /// What it asks for.
+    pub(crate) route: Route,
+    /// Its head.
+    pub(crate) head: Parts,
+    /// Its body, which is here if it was signed.
+    pub(crate) body: Upload,
+    /// Whether the client's credentials pass to the instance: only where the router does not authenticate, and never
+    /// those that are meant for AWS.
     pub(crate) credentials_pass: bool,
 }
 
 /// Lets a request in, or says why not.
-pub(crate) fn authenticate(request: Accepted, record: &mut Record) -> Result<Authenticated, Failure> {
-    let Some(keys) = &record.rules.keys else {
-        return Ok(Authenticated { request, credentials_pass: true });
+pub(crate) async fn authenticate(request: Accepted, record: &mut Record) -> Result<Authenticated, Failure> {
+    let Accepted { route, head, body } = request;
+    let Some(keys) = record.rules.keys.clone() else {
+        let credentials_pass = note_unproven(&head, record);
+        return Ok(Authenticated { route, head, body, credentials_pass });
     };
-    if !request.route.is_health() {
-        let token = token(&request.head.headers).ok_or(Failure::NoKey)?;
-        record.principal = Some(keys.authenticate(token).ok_or(Failure::UnknownKey)?);
-    }
-    Ok(Authenticated { request, credentials_pass: false })
-}
-
-/// The credential as OpenAI's clients send it, or as Anthropic's do.
-fn token(headers: &HeaderMap) -> Option<&[u8]> {
-    let bearer = headers.get(AUTHORIZATION).and_then(|value| {
-        let (scheme, token) = value.as_bytes().split_at_checked("Bearer ".len())?;
-        scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
-    });
-    bearer.or_else(|| headers.get(API_KEY).map(|value| value.as_bytes())).filter(|token| !token.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(name: &'static str, value: &'static str) -> Option<Vec<u8>> {
-        let mut headers = HeaderMap::new();
-        headers.insert(name, value.parse().unwrap());
-        token(&headers).map(<[u8]>::to_vec)
-    }
-
-    #[test]
-    fn both_forms_of_credentials_are_read() {
-        assert_eq!(of("authorization", "Bearer sk-1"), Some(b"sk-1".to_vec()));
-        assert_eq!(of("authorization", "bearer  sk-1 "), Some(b"sk-1".to_vec()));
-        assert_eq!(of("x-api-key", "sk-1"), Some(b"sk-1".to_vec()));
-    }
-
-    #[test]
-    fn anything_else_is_no_credential() {
-        for value in ["", "Bearer ", "Bearer", "Basic c2stMQ==", "sk-1", "é"] {
-            assert_eq!(of("authorization", value), None, "{value:?}");
+    let mut body = body;
+    if !route.is_health() {
+        match Credential::of(&head)? {
+            None => return Err(Failure::NoKey),
+            Some(Credential::Opaque(key)) => {
+                record.principal = Some(keys.authenticate(key).ok_or(Failure::UnknownKey)?);
+            }
+            Some(Credential::Token(token)) => check_token(&token, &route, &keys, record)?,
+            Some(Credential::Signature(claim)) => {
+                body = check_signature(&claim, &route, &head, body, &keys, record).await?;
+            }
         }
     }
+    if let Route::Runtime { endpoint, .. } = &route {
+        authorize(endpoint, record)?;
+    }
+    Ok(Authenticated { route, head, body, credentials_pass: false })
+}
+
+/// Where anyone is let in, notes what AWS's clients say of themselves; whether their credentials pass to the instance.
+fn note_unproven(head: &Parts, record: &mut Record) -> bool {
+    match Credential::of(head) {
+        Ok(Some(Credential::Signature(claim))) => {
+            record.signed = Some((claim.access_key().into(), claim.region().into()))
+        }
+        Ok(Some(Credential::Token(token))) => record.signed = Some((token.access_key().into(), token.region().into())),
+        Ok(Some(Credential::Opaque(_)) | None) => return true,
+        Err(_) => {}
+    }
+    false
+}
+
+fn check_token(token: &BearerToken, route: &Route, keys: &KeyRing, record: &mut Record) -> Result<(), Failure> {
+    // AWS lets its holder invoke, and that on the OpenAI-compatible paths only.
+    let native = matches!(route, Route::Runtime { api, .. } if api.operation().is_some());
+    if native || matches!(route, Route::Aws(_)) {
+        return Err(Failure::Signature(Refusal::BadToken));
+    }
+    let key = keys.signing_key(token.access_key()).ok_or(Failure::Signature(Refusal::UnknownKey))?;
+    token.verify(key.expose_secret())?;
+    token.check_time(SystemTime::now())?;
+    record.principal = Some(Arc::clone(key.holder()));
+    record.signed = Some((token.access_key().into(), token.region().into()));
+    Ok(())
+}
+
+/// Proves a signature; what is left is the body, whole.
+async fn check_signature(
+    claim: &Claim,
+    route: &Route,
+    head: &Parts,
+    body: Upload,
+    keys: &KeyRing,
+    record: &mut Record,
+) -> Result<Upload, Failure> {
+    if let Route::Runtime { api: RuntimeApi::OpenAi { .. } | RuntimeApi::OpenAiModels { .. }, .. } = route {
+        return Err(Failure::SignedNotBearer);
+    }
+    if claim.is_presigned() && !matches!(route, Route::Aws(_)) {
+        let message = "Requests to this path are signed in their headers: their queries pass to an engine.";
+        return Err(Failure::Signature(Refusal::Incomplete(message.to_owned())));
+    }
+    let key = keys.signing_key(claim.access_key()).ok_or(Failure::Signature(Refusal::UnknownKey))?;
+    claim.check_time(SystemTime::now())?;
+    if !matches!(route, Route::Aws(_)) {
+        claim.check_service(SAGEMAKER)?;
+    }
+    let body = body.whole(body_limit(route, &record.rules.limits), record).await?;
+    claim.verify(head, &body, key.expose_secret())?;
+    record.principal = Some(Arc::clone(key.holder()));
+    record.signed = Some((claim.access_key().into(), claim.region().into()));
+    Ok(Upload::Here(body))
+}
+
+/// Whether the request's key may call an endpoint, by its name in the topology.
+pub(crate) fn authorize(endpoint: &str, record: &Record) -> Result<(), Failure> {
+    // Endpoints of other accounts than the configured one have its number before their name.
+    let name = endpoint.rsplit_once('/').map_or(endpoint, |(_, name)| name);
+    match &record.principal {
+        Some(holder) if !holder.may_call(name) => {
+            let caller = record.caller();
+            let (region, account, name) = (&caller.region, &caller.account, name.to_ascii_lowercase());
+            let resource = format!("arn:aws:sagemaker:{region}:{account}:endpoint/{name}");
+            Err(Failure::Denied { user: caller.arn(), action: "sagemaker:InvokeEndpoint".to_owned(), resource })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the request's key may ask this of a service: it was signed for that service, if it was signed, and its holder
+/// is not confined to calling some endpoints.
+pub(crate) fn authorize_service(head: &Parts, body: &[u8], record: &Record) -> Result<(), Failure> {
+    let Some(holder) = &record.principal else { return Ok(()) };
+    let Asked { service, operation } = Asked::of(head, body);
+    if let (Some(claim), Some(name)) = (Claim::of(head)?, service.signing_name()) {
+        claim.check_service(name)?;
+    }
+    // Whoever one is, one may ask who that is.
+    if holder.may_administer() || service == Service::Sts {
+        return Ok(());
+    }
+    let name = service.signing_name().unwrap_or("aws");
+    let action = format!("{name}:{operation}");
+    Err(Failure::Denied { user: record.caller().arn(), action, resource: "*".to_owned() })
 }

@@ -15,6 +15,7 @@ use isotherm_wire::aws::{Caller, Protocol};
 use isotherm_wire::error::Dialect;
 use isotherm_wire::usage::Usage;
 
+use crate::call::Call;
 use crate::settings::Rules;
 use crate::worker::Worker;
 use crate::{headers, route};
@@ -37,6 +38,10 @@ pub(crate) struct Record {
     pub(crate) request_id: HeaderValue,
     /// How far it is.
     pub(crate) stage: ClientStage,
+    /// What it calls, where that is SageMaker's runtime.
+    pub(crate) call: Option<Box<Call>>,
+    /// How long it may take as a whole, where its path says so.
+    pub(crate) limit: Option<Duration>,
     /// Whose key it came with.
     pub(crate) principal: Option<Arc<KeyHolder>>,
     /// The access key and the region of what AWS's clients sign or hold, once it is proven or needs no proof.
@@ -61,6 +66,8 @@ pub(crate) struct Record {
     pub(crate) bytes_out: u64,
     /// The status of its response, once there is one.
     pub(crate) status: Option<u16>,
+    /// The status with which the container answered, where its client is told another one.
+    pub(crate) answered: Option<u16>,
     /// What the engine says that it cost.
     pub(crate) usage: Option<Usage>,
     /// Whether the router asked for that in its client's place.
@@ -72,6 +79,8 @@ pub(crate) struct Record {
     placed_at: Option<Time>,
     time_to_first_token: Option<Duration>,
     retries: u32,
+    /// Whether it is the copy of another request, which stands in no log.
+    is_copy: bool,
     /// How it ended, once it has.
     outcome: Option<Outcome>,
 }
@@ -87,6 +96,8 @@ impl Record {
             dialect: route::dialect_of(request.uri.path()),
             request_id: headers::request_id(&request.headers, random),
             stage: ClientStage::Upload,
+            call: None,
+            limit: None,
             principal: None,
             signed: None,
             aws: None,
@@ -99,6 +110,7 @@ impl Record {
             bytes_in: 0,
             bytes_out: 0,
             status: None,
+            answered: None,
             usage: None,
             usage_is_ours: false,
             client,
@@ -107,8 +119,26 @@ impl Record {
             placed_at: None,
             time_to_first_token: None,
             retries: 0,
+            is_copy: false,
             outcome: None,
         }
+    }
+
+    /// The record of a copy of this request for a shadow variant: counted there, and in no log.
+    pub(crate) fn of_copy(&self, variant: &Arc<Variant>) -> Record {
+        let mut copied = http::Request::new(()).into_parts().0;
+        copied.method.clone_from(&self.method);
+        copied.uri.clone_from(&self.uri);
+        let mut copy = Record::begin(Rc::clone(&self.worker), self.client, &copied);
+        copy.rules = Arc::clone(&self.rules);
+        copy.request_id = self.request_id.clone();
+        copy.limit = self.limit;
+        copy.route = self.route;
+        copy.model.clone_from(&self.model);
+        copy.variant = Some(Arc::clone(variant));
+        copy.bytes_in = self.bytes_in;
+        copy.is_copy = true;
+        copy
     }
 
     /// Notes a decision.
@@ -139,9 +169,15 @@ impl Record {
         self.outcome.get_or_insert(outcome);
     }
 
+    /// How long the request as a whole may take.
+    pub(crate) fn total(&self) -> Option<Duration> {
+        let limits = [self.rules.timeouts.total, self.limit];
+        limits.into_iter().flatten().min()
+    }
+
     /// The point in time at which the request as a whole is too late.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.rules.timeouts.total.map(|total| self.arrived + total)
+        self.total().map(|total| self.arrived + total)
     }
 
     /// Whose resources it speaks of.
@@ -151,13 +187,13 @@ impl Record {
 
     /// On whose behalf it comes, as AWS's services are told.
     pub(crate) fn caller(&self) -> Caller {
-        let (access_key, region) = self.signed.as_ref().map(|(key, region)| (key.to_string(), region.to_string())).unzip();
+        let (access_key, region) =
+            self.signed.as_ref().map(|(key, region)| (key.to_string(), region.to_string())).unzip();
         Caller {
             account: self.account().as_str().to_owned(),
             region: region.unwrap_or_else(|| self.rules.region.as_str().to_owned()),
             access_key,
             name: self.principal.as_ref().map(|holder| holder.name().as_str().to_owned()),
-            may_administer: self.principal.as_ref().is_none_or(|holder| holder.may_administer()),
         }
     }
 
@@ -194,7 +230,7 @@ impl Record {
         let overhead = self.placed_at.map(|placed| placed.since(self.arrived));
         let usage = self.usage.unwrap_or_default();
         Invocation {
-            status,
+            status: self.answered.unwrap_or(status),
             outcome,
             spilled: self.placed.as_ref().is_some_and(|(decision, _)| decision.reason == Reason::Spill),
             overhead,
@@ -245,7 +281,9 @@ impl Drop for Record {
         };
         let duration = self.worker.now().since(self.arrived);
         self.count(outcome, status, duration);
-        let worker = Rc::clone(&self.worker);
-        worker.access_log.log(|| self.entry(outcome, status, duration));
+        if !self.is_copy {
+            let worker = Rc::clone(&self.worker);
+            worker.access_log.log(|| self.entry(outcome, status, duration));
+        }
     }
 }

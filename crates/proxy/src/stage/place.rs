@@ -4,13 +4,19 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use isotherm_core::{InstanceId, ModelHash, PrefixKey, Prompt, Refusal, RouteRequest};
+use http::{Method, Uri};
+use isotherm_core::{InstanceId, ModelHash, PrefixKey, Prompt, Refusal, RouteRequest, Time};
 use isotherm_fleet::{Location, Placement, Serving, Topology, Variant};
+use isotherm_telemetry::InvocationFault;
 use isotherm_wire::api::Api;
-use isotherm_wire::request::include_usage;
+use isotherm_wire::request::{cache_salt, include_usage};
+use isotherm_wire::sagemaker::RuntimeError;
 
+use super::authenticate::authorize;
 use super::decode::Decoded;
 use super::finish::Record;
+use super::shadow;
+use crate::call::Target;
 use crate::headers::TARGET_VARIANT;
 use crate::prompt::{Form, Look, Read, Within, tenant_id};
 use crate::rescue::Failure;
@@ -30,6 +36,8 @@ pub(crate) struct Wish {
     pub(crate) model: Option<ModelHash>,
     /// The instance that stores what it refers to.
     pub(crate) pinned: Option<InstanceId>,
+    /// The only instances that it may go to, where not all may.
+    pub(crate) within: Option<Vec<InstanceId>>,
 }
 
 /// A request that has its place, or may wait for one.
@@ -48,15 +56,60 @@ pub(crate) struct Placed {
 impl Wish {
     /// The wish as routing takes it, for a request that `tried` failed already.
     pub(crate) fn request<'w>(&'w self, tried: &'w [isotherm_core::Generation]) -> RouteRequest<'w> {
-        let Wish { key, prompt, model, pinned, .. } = self;
+        let Wish { key, prompt, model, pinned, within, .. } = self;
         RouteRequest {
             key: *key,
             prompt: prompt.as_ref(),
             model: *model,
             pinned: pinned.as_ref(),
-            within: None,
+            within: within.as_deref(),
             tried,
         }
+    }
+
+    /// What a request wants that leads to this target.
+    pub(crate) fn of(target: Target, request: &mut Decoded, record: &Record) -> Result<Wish, Failure> {
+        let Target { variant, pinned, within, adapter, .. } = target;
+        authorize(variant.endpoint(), record)?;
+        let seed = record.rules.hash_seed;
+        request.read.look_at(Look::of(&variant.routing()), seed).map_err(Failure::Malformed)?;
+        let invocation = record.call.as_ref().map(|call| &call.invocation);
+        let tenant_id = match invocation {
+            Some(invocation) => invocation.prefix_aware_id.clone(),
+            None => tenant_id(&request.head.headers)?,
+        };
+        let target_model = invocation.and_then(|invocation| invocation.target_model.as_deref());
+        let scope = Within {
+            endpoint: variant.endpoint(),
+            variant: variant.name(),
+            adapter: adapter.as_deref().or(target_model),
+            tenant: record.principal.as_ref().map(|holder| holder.tenant()),
+            tenant_id: tenant_id.as_deref(),
+        };
+        let key = request.read.prompt.key(seed, &scope);
+        let prompt = request.read.prompt.within(seed, &scope);
+        Ok(Wish { key, prompt, model: model_condition(request), pinned, within, variant })
+    }
+
+    /// Chooses an instance and counts the request there.
+    pub(crate) fn choose(&self, now: Time, record: &Record) -> Result<Placement, Refusal> {
+        record.worker.with_random(|random| self.variant.choose(&self.request(&[]), now, random))
+    }
+
+    /// What a client is told when no instance can be chosen.
+    pub(crate) fn refused(&self, refusal: Refusal, record: &Record) -> Failure {
+        if let Some(call) = &record.call {
+            if let Some(session) = call.session_id() {
+                return RuntimeError::session_lost(session).into();
+            }
+            let is_component = call.invocation.inference_component.is_some();
+            let has_copies = || !self.variant.instances(record.worker.now()).is_empty();
+            if is_component && (self.within.as_ref().is_some_and(Vec::is_empty) || !has_copies()) {
+                self.variant.metrics().invocation_fault(InvocationFault::NoCapacity);
+                return RuntimeError::no_capacity().into();
+            }
+        }
+        refused(refusal, record)
     }
 }
 
@@ -64,70 +117,102 @@ impl Wish {
 pub(crate) fn place(mut request: Decoded, record: &mut Record) -> Result<Placed, Failure> {
     let worker = std::rc::Rc::clone(&record.worker);
     let begun = worker.now();
-    let wish = wish(&mut request, record)?;
+    let mut target = target(&request, record)?;
+    let mut adapter = target.adapter.clone();
+    let mut wish = Wish::of(target, &mut request, record)?;
+    let mut chosen = wish.choose(begun, record);
+    if matches!(chosen, Err(Refusal::NoInstance)) && !is_served(&wish.variant, &worker.fleet.topology()) {
+        // A deployment took the variant away just now: what has come in its place serves the request.
+        target = self::target(&request, record)?;
+        adapter = target.adapter.clone();
+        wish = Wish::of(target, &mut request, record)?;
+        chosen = wish.choose(begun, record);
+    }
     record.variant = Some(Arc::clone(&wish.variant));
-    let chosen = worker.with_random(|random| wish.variant.choose(&wish.request(&[]), begun, random));
     let placement = match chosen {
         Ok(placement) => Some(placement),
         Err(Refusal::Full) => None,
-        Err(refusal) => return Err(refused(refusal, record)),
+        Err(refusal) => return Err(wish.refused(refusal, record)),
     };
     wish.variant.metrics().routed(worker.now().since(begun));
-    let outgoing = Outgoing {
-        method: request.head.method,
-        uri: request.head.uri,
-        headers: request.head.headers,
-        request_id: record.request_id.clone(),
-        credentials_pass: request.credentials_pass,
-        body: with_usage(request.read, record),
-    };
-    Ok(Placed { route: request.route, outgoing, wish, placement })
+    let copy = shadow::wish(&mut request, record);
+    let (route, outgoing) = outgoing(request, adapter.as_deref(), record);
+    if let Some(copy) = copy {
+        shadow::send(copy, &route, &outgoing, record);
+    }
+    Ok(Placed { route, outgoing, wish, placement })
 }
 
-/// The body; where that is on, with the wish for the usage of a stream, which its client did not have.
-fn with_usage(read: Read, record: &mut Record) -> Bytes {
-    if let (true, Form::Api(api)) = (record.rules.inject_include_usage && read.prompt.stream, read.form)
-        && let Ok(Some(splice)) = include_usage(&read.body, api)
+fn is_served(variant: &Arc<Variant>, topology: &Topology) -> bool {
+    topology.variants().any(|served| Arc::ptr_eq(served, variant))
+}
+
+/// What will be sent: the request as it came, or on SageMaker's paths in the form in which containers take it.
+fn outgoing(request: Decoded, adapter: Option<&str>, record: &mut Record) -> (Route, Outgoing) {
+    let Decoded { route, head, read, credentials_pass } = request;
+    let (method, uri, headers, credentials_pass) = match &record.call {
+        Some(call) => {
+            let uri = Uri::from_static(call.api.container_path());
+            (Method::POST, uri, call.container_headers(&head.headers, adapter), false)
+        }
+        None => (head.method, head.uri, head.headers, credentials_pass),
+    };
+    let request_id = record.request_id.clone();
+    let outgoing = Outgoing { method, uri, headers, request_id, credentials_pass, body: completed(read, record) };
+    (route, outgoing)
+}
+
+/// The body, and in it what the router adds where that is on: the salt of a key's tenant, and the wish for the usage of a
+/// stream, which its client did not have.
+fn completed(read: Read, record: &mut Record) -> Bytes {
+    let Read { mut body, form: Form::Api(api), prompt, .. } = read else { return read.body };
+    let rules = &record.rules;
+    if let (true, Some(holder)) = (rules.inject_cache_salt, &record.principal)
+        && let Ok(Some(splice)) = cache_salt(&body, api, &rules.hash_seed.0.to_be_bytes(), holder.tenant())
+    {
+        body = Bytes::from(splice.apply(&body));
+    }
+    if rules.inject_include_usage
+        && prompt.stream
+        && let Ok(Some(splice)) = include_usage(&body, api)
     {
         record.usage_is_ours = true;
-        return Bytes::from(splice.apply(&read.body));
+        body = Bytes::from(splice.apply(&body));
     }
-    read.body
+    body
 }
 
 /// What a client is told when no instance can be chosen.
-pub(crate) fn refused(refusal: Refusal, record: &Record) -> Failure {
+fn refused(refusal: Refusal, record: &Record) -> Failure {
     match (refusal, &record.model) {
         (Refusal::ModelNotFound, Some(model)) => Failure::ModelNotFound(model.clone()),
         _ => Failure::Unavailable,
     }
 }
 
-fn wish(request: &mut Decoded, record: &Record) -> Result<Wish, Failure> {
-    let fleet = &record.worker.fleet;
-    let topology = fleet.topology();
+/// Where the request leads.
+fn target(request: &Decoded, record: &mut Record) -> Result<Target, Failure> {
+    let worker = std::rc::Rc::clone(&record.worker);
+    let topology = worker.fleet.topology();
+    if let Some(call) = &record.call {
+        let target = call.target(&topology, record)?;
+        if let Some(call) = &mut record.call {
+            call.production_variant = Some(Arc::clone(&target.production_variant));
+        }
+        return Ok(target);
+    }
     let stored = match &request.route {
         Route::StoredResponse { id } => Some(&**id),
         _ => request.read.prompt.previous_response_id.as_deref(),
     };
-    let pinned = stored.and_then(|id| fleet.stored_responses().locate(id));
-    let model = model_condition(request);
+    let pinned = stored.and_then(|id| worker.fleet.stored_responses().locate(id));
     let variant = match pinned.as_ref().and_then(|location| topology.variant_at(location)) {
         Some(variant) => Arc::clone(variant),
-        None => pick_variant(&topology, request, model, record)?,
+        None => pick_variant(&topology, request, model_condition(request), record)?,
     };
-    let seed = record.rules.hash_seed;
-    request.read.look_at(Look::of(&variant.routing()), seed).map_err(Failure::Malformed)?;
-    let within = Within {
-        endpoint: variant.endpoint(),
-        variant: variant.name(),
-        tenant: record.principal.as_ref().map(|holder| holder.tenant()),
-        tenant_id: tenant_id(&request.head.headers)?,
-    };
-    let key = request.read.prompt.key(seed, &within);
-    let prompt = request.read.prompt.within(seed, &within);
+    let production_variant = Arc::clone(variant.name());
     let pinned = pinned.map(|location: Arc<Location>| location.instance.clone());
-    Ok(Wish { variant, key, prompt, model, pinned })
+    Ok(Target { variant, production_variant, within: None, pinned, adapter: None })
 }
 
 /// The model filters on the `/v1` paths only; elsewhere it is just part of the key.

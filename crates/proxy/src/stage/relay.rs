@@ -1,5 +1,6 @@
 //! The seventh stage: passes the answer on, every piece as it comes, and notes first token, usage and id on the side.
 
+mod envelope;
 mod own_usage;
 
 use std::collections::VecDeque;
@@ -13,9 +14,10 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
 use isotherm_core::{Report, Time};
 use isotherm_fleet::{Placement, SlotGuard};
-use isotherm_telemetry::{ClientStage, Outcome, UpstreamErrorKind};
+use isotherm_telemetry::{ClientStage, InvocationFault, Outcome, UpstreamErrorKind};
 use isotherm_wire::api::Api;
 use isotherm_wire::error::{ErrorBody, ErrorKind};
+use isotherm_wire::eventstream::StreamException;
 
 use self::own_usage::OwnUsage;
 use super::finish::Record;
@@ -37,6 +39,8 @@ pub(crate) struct Relay {
     watch: Watch,
     /// Takes the usage out that only the router asked for.
     own_usage: Option<OwnUsage>,
+    /// Whether it goes out in the frames of an event stream.
+    is_framed: bool,
     /// Whether the head has promised how long the body is, so that nothing can be added.
     has_length: bool,
     /// Whether what is stored under the response's id is to be found again.
@@ -67,10 +71,19 @@ pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay
         pieces = pieces.iter().map(|piece| own_usage.pass(piece)).filter(|passed| !passed.is_empty()).collect();
     }
     headers::clean_response(&mut headers);
+    let mut is_framed = false;
+    if let Some(call) = &record.call {
+        headers = envelope::headers(headers, call, &record);
+        is_framed = call.is_framed();
+    }
+    if is_framed {
+        pieces = pieces.iter().map(|piece| envelope::frames(piece)).collect();
+    }
     headers.insert(REQUEST_ID, record.request_id.clone());
     expose_decision(&mut headers, &record);
     let Placement { slot, .. } = placement;
     let mut relay = Relay {
+        is_framed,
         has_length: headers.contains_key(CONTENT_LENGTH),
         pieces,
         body,
@@ -120,6 +133,17 @@ enum Break {
     Stopping,
 }
 
+impl Break {
+    /// What it is called in frames.
+    fn exception(self) -> StreamException {
+        match self {
+            Break::Truncated => StreamException::StreamBroken,
+            Break::Idle | Break::Total => StreamException::ModelInvocationTimeExceeded,
+            Break::Stopping => StreamException::InternalFailure,
+        }
+    }
+}
+
 impl Relay {
     /// Notes that relaying failed in a way that must not happen.
     pub(crate) fn fail(&mut self) {
@@ -140,6 +164,7 @@ impl Relay {
                     self.note();
                     let passed = match &mut self.own_usage {
                         Some(own_usage) => own_usage.pass(&piece),
+                        None if self.is_framed => envelope::frames(&piece),
                         None => piece,
                     };
                     self.record.bytes_out += passed.len() as u64;
@@ -263,6 +288,7 @@ impl Relay {
         let last_words = match &self.watch {
             // The client has all that it waits for.
             Watch::Events(scanner) if scanner.done_seen() && scanner.between_events() => Some(Bytes::new()),
+            _ if self.is_framed => Some(envelope::exception(why.exception(), message)),
             Watch::Events(scanner) if !self.has_length => {
                 let mut events = ErrorBody::new(kind, message).to_events(self.record.dialect);
                 if !scanner.between_events() {
@@ -276,6 +302,9 @@ impl Relay {
         let complete = last_words.as_ref().is_some_and(Bytes::is_empty);
         if let (Some(error), Some((_, instance)), false) = (error, &self.record.placed, complete) {
             instance.metrics().upstream_error(error);
+        }
+        if let (Some(variant), true, false) = (&self.record.variant, self.record.call.is_some(), complete) {
+            variant.metrics().invocation_fault(InvocationFault::MidStream);
         }
         self.finish_upstream(complete);
         self.record.end(if complete { Outcome::Ok } else { outcome });

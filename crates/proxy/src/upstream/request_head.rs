@@ -8,7 +8,7 @@ use isotherm_fleet::Instance;
 use crate::headers::{self, REQUEST_ID};
 
 /// A request to be sent to whichever instance is chosen: the client's, as it came.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Outgoing {
     /// The method.
     pub(crate) method: Method,

@@ -87,7 +87,7 @@ impl Miss {
             MissKind::Connect(_) | MissKind::Broken => Failure::Broken,
             MissKind::Bad(what) => Failure::BadAnswer(what),
             MissKind::FirstByteTimeout => Failure::FirstByteTimeout(timeouts.first_byte),
-            MissKind::TotalTimeout => Failure::TotalTimeout(timeouts.total.unwrap_or(timeouts.first_byte)),
+            MissKind::TotalTimeout => Failure::TotalTimeout(record.total().unwrap_or(timeouts.first_byte)),
         }
     }
 }
