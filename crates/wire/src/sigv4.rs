@@ -65,6 +65,11 @@ impl Claim {
         &self.scope.service
     }
 
+    /// Whether it stands in the query, and not in the headers.
+    pub fn is_presigned(&self) -> bool {
+        self.expires.is_some()
+    }
+
     /// Whether it was signed for this service, by its signing name.
     ///
     /// # Errors

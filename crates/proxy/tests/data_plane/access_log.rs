@@ -26,7 +26,7 @@ async fn every_request_leaves_a_line_without_its_text() {
     let access_log = AccessLog::to_file(&log_path, &metrics).unwrap();
     let fleet = Fleet::new(&config, Arc::clone(&metrics), Clock::start());
     let settings = Settings { threads: 1, ..Settings::of(&config) };
-    let plane = DataPlane::start(settings, fleet, metrics, access_log.clone()).unwrap();
+    let plane = DataPlane::start(settings, fleet, metrics, access_log.clone(), None).unwrap();
 
     let answered =
         chat("canary-prompt").replacen("host: router", "host: router\r\nauthorization: Bearer canary-key", 1);

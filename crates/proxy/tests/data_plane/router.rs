@@ -10,6 +10,7 @@ use isotherm_core::Availability;
 use isotherm_fleet::{Clock, Fleet, InstanceNow};
 use isotherm_proxy::{DataPlane, Settings};
 use isotherm_telemetry::{AccessLog, Metrics};
+use isotherm_wire::aws::AwsService;
 
 use crate::client::{Answer, Client};
 use crate::origin::Origin;
@@ -42,16 +43,23 @@ impl Router {
 
     /// A router with these endpoints.
     pub(crate) fn with_endpoints(endpoints: &str, top: &str) -> Router {
-        Router::start(endpoints, top, &Environment::default())
+        Router::start(endpoints, top, &Environment::default(), None)
     }
 
     /// A router whose one variant has these further lines, and what the environment says.
     pub(crate) fn with_environment(variant: &str, environment: &Environment) -> Router {
         let endpoints = format!("  - name: chat\n    variants:\n      - name: AllTraffic\n{variant}");
-        Router::start(&endpoints, "", environment)
+        Router::start(&endpoints, "", environment, None)
     }
 
-    fn start(endpoints: &str, top: &str, environment: &Environment) -> Router {
+    /// A router with this one instance and what answers AWS's services.
+    pub(crate) fn with_service(origin: &Origin, top: &str, service: Arc<dyn AwsService>) -> Router {
+        let instances = format!("        instances: [{{ id: a, url: \"{}\" }}]\n", origin.url());
+        let endpoints = format!("  - name: chat\n    variants:\n      - name: AllTraffic\n{instances}");
+        Router::start(&endpoints, top, &Environment::default(), Some(service))
+    }
+
+    fn start(endpoints: &str, top: &str, environment: &Environment, service: Option<Arc<dyn AwsService>>) -> Router {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("isotherm.yaml");
         let text = format!("listen: 127.0.0.1:0\nexpose_decisions: true\n{top}endpoints:\n{endpoints}");
@@ -61,7 +69,7 @@ impl Router {
         let metrics = Arc::new(Metrics::new("test"));
         let fleet = Fleet::new(&config, Arc::clone(&metrics), Clock::start());
         let settings = Settings { threads: 1, ..Settings::of(&config) };
-        let plane = DataPlane::start(settings, fleet.clone(), Arc::clone(&metrics), AccessLog::off()).unwrap();
+        let plane = DataPlane::start(settings, fleet.clone(), Arc::clone(&metrics), AccessLog::off(), service).unwrap();
         let address = plane.address();
         Router { plane: Some(plane), address, fleet, metrics, directory }
     }

@@ -1,0 +1,204 @@
+//! Who is let in on the data paths: signatures, bearer tokens, and what a key may call.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use crate::client::{Answer, post};
+use crate::origin::{Origin, json};
+use crate::router::Router;
+use crate::signer::{ALICE, Signer};
+
+const CHAT: &str = "/v1/chat/completions";
+const NATIVE: &str = "/endpoints/chat/invocations";
+const OPENAI: &str = "/endpoints/chat/openai/v1/chat/completions";
+const BODY: &str = r#"{"messages":[{"role":"user","content":"hi"}]}"#;
+
+/// The line of a keys file by which a signer is known.
+fn line(signer: &Signer, options: &str) -> String {
+    format!("alice aws:{}:{} {options}\n", signer.access_key, signer.secret)
+}
+
+/// A keys file with these lines, and the line of a configuration that names it.
+pub(crate) fn keys(lines: &str) -> (tempfile::NamedTempFile, String) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), lines).unwrap();
+    std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let top = format!("auth: {{ keys_file: {} }}\n", file.path().display());
+    (file, top)
+}
+
+fn error_type(answer: &Answer) -> Option<&str> {
+    answer.header("x-amzn-errortype")
+}
+
+fn with_token(path: &str, token: &str) -> String {
+    post(path, BODY).replacen("host: router", &format!("host: router\r\nauthorization: Bearer {token}"), 1)
+}
+
+#[tokio::test]
+async fn a_signed_request_is_let_in_and_its_signature_stays_here() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let (_file, top) = keys(&line(&ALICE, ""));
+    let router = Router::before(&[&origin], &top);
+    let token = ("x-amz-security-token", "TEMPORARY/+==");
+    for path in [CHAT, NATIVE, "/invocations"] {
+        let answer = router.ask(ALICE.post(path, &[("content-type", "application/json"), token], BODY)).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    }
+    assert_eq!(origin.seen().len(), 3);
+    for seen in origin.seen() {
+        assert_eq!(seen.body, BODY.as_bytes());
+        assert_eq!((seen.header("authorization"), seen.header("x-amz-security-token")), (None, None));
+    }
+}
+
+#[tokio::test]
+async fn what_proves_nothing_is_refused_in_the_callers_dialect() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let (_file, top) = keys(&line(&ALICE, ""));
+    let router = Router::before(&[&origin], &top);
+    let late = Signer { at: -1_000, ..ALICE }.post(NATIVE, &[], BODY);
+    let early = Signer { at: 1_000, ..ALICE }.post(NATIVE, &[], BODY);
+    let tampered = ALICE.post(NATIVE, &[], BODY).replace("hi", "ho");
+    let halves = ALICE.post(NATIVE, &[], BODY).replace("SignedHeaders", "Headers");
+    for (request, status, code, message) in [
+        (post(NATIVE, BODY), 403, "MissingAuthenticationTokenException", "Missing Authentication Token"),
+        (
+            Signer { access_key: "AKIDNOBODY", ..ALICE }.post(NATIVE, &[], BODY),
+            403,
+            "UnrecognizedClientException",
+            "The security token included in the request is invalid.",
+        ),
+        (
+            Signer { secret: "another secret of 40 characters in length", ..ALICE }.post(NATIVE, &[], BODY),
+            403,
+            "InvalidSignatureException",
+            "The request signature we calculated does not match the signature you provided.",
+        ),
+        (tampered, 403, "InvalidSignatureException", "The request signature we calculated does not match"),
+        (late, 403, "InvalidSignatureException", "Signature expired: "),
+        (early, 403, "InvalidSignatureException", "Signature not yet current: "),
+        (
+            Signer { service: "s3", ..ALICE }.post(NATIVE, &[], BODY),
+            403,
+            "InvalidSignatureException",
+            "Credential should be scoped to correct service: 'sagemaker'.",
+        ),
+        (halves, 400, "IncompleteSignatureException", "Authorization header requires 'SignedHeaders' parameter."),
+        (
+            post(&format!("{NATIVE}?X-Amz-Algorithm=AWS4-HMAC-SHA256"), BODY),
+            400,
+            "IncompleteSignatureException",
+            "AWS query-string parameters must include",
+        ),
+    ] {
+        let answer = router.ask(&request).await;
+        assert_eq!((answer.status, error_type(&answer)), (status, Some(code)), "{request}");
+        assert!(answer.text().contains(message), "{message} in {}", answer.text());
+    }
+    let answer = router.ask(Signer { at: -1_000, ..ALICE }.post(CHAT, &[], BODY)).await;
+    assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Bearer")));
+    assert!(answer.text().contains(r#""message":"Signature expired: "#), "{}", answer.text());
+    assert!(origin.seen().is_empty());
+    assert_eq!(router.metric("isotherm_requests_total", &["outcome=\"ok\""]), 0.0);
+}
+
+#[tokio::test]
+async fn the_body_of_a_stranger_is_not_waited_for() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let (_file, top) = keys(&line(&ALICE, ""));
+    let router = Router::before(&[&origin], &top);
+    let mut client = router.connect().await;
+    client.send(Signer { access_key: "AKIDNOBODY", ..ALICE }.head(NATIVE, &[], BODY)).await;
+    let answer = tokio::time::timeout(Duration::from_secs(5), client.answer()).await.unwrap();
+    assert_eq!(error_type(&answer), Some("UnrecognizedClientException"));
+}
+
+#[tokio::test]
+async fn a_signature_does_not_lift_the_limit_of_bodies() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let (_file, top) = keys(&line(&ALICE, ""));
+    let router = Router::before(&[&origin], &format!("{top}limits: {{ body: 40B, invocation_body: 40B }}\n"));
+    let chunked = |path: &str| {
+        let (head, body) = (ALICE.head(path, &[], BODY), format!("{:x}\r\n{BODY}\r\n0\r\n\r\n", BODY.len()));
+        head.replace(&format!("content-length: {}", BODY.len()), "transfer-encoding: chunked") + &body
+    };
+    for request in [ALICE.post(CHAT, &[], BODY), chunked(CHAT), chunked(NATIVE)] {
+        assert_eq!(router.ask(&request).await.status, 413, "{request}");
+    }
+    assert!(origin.seen().is_empty());
+}
+
+#[tokio::test]
+async fn bearer_tokens_open_the_openai_paths_until_they_expire() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let (_file, top) =
+        keys(&(line(&ALICE, "") + "bob sha256:0f2c10bf3d128c719c6bfa4ecbae94b7fceebaea6e4438fef38a90e5acc326f3"));
+    let router = Router::before(&[&origin], &top);
+    for path in [OPENAI, CHAT] {
+        let answer = router.ask(with_token(path, &ALICE.token(43_200))).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    }
+    assert_eq!(router.ask(with_token(OPENAI, "sk-1")).await.status, 200, "a key of the router's own");
+    for seen in origin.seen() {
+        assert_eq!(seen.header("authorization"), None);
+    }
+    let forged = Signer { secret: "another secret of 40 characters in length", ..ALICE };
+    for (token, message) in [
+        (Signer { at: -100, ..ALICE }.token(60), "The security token included in the request is expired"),
+        (forged.token(60), "The request signature we calculated does not match"),
+        (
+            Signer { access_key: "AKIDNOBODY", ..ALICE }.token(60),
+            "The security token included in the request is invalid.",
+        ),
+        (ALICE.token(60) + "x", "The bearer token included in the request is invalid."),
+    ] {
+        let answer = router.ask(with_token(OPENAI, &token)).await;
+        assert!(matches!(answer.status, 401 | 403), "{}", answer.status);
+        assert!(answer.text().contains(message), "{message} in {}", answer.text());
+    }
+    let answer = router.ask(ALICE.post(OPENAI, &[], BODY)).await;
+    assert!(answer.status == 403 && answer.text().contains("takes bearer tokens"), "{}", answer.text());
+    let answer = router.ask(with_token(NATIVE, &ALICE.token(60))).await;
+    assert_eq!((answer.status, error_type(&answer)), (403, Some("UnrecognizedClientException")));
+    assert_eq!(origin.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_key_calls_only_the_endpoints_that_it_names() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    for (options, allowed) in [("endpoints=other,Chat", true), ("endpoints=other", false)] {
+        let (_file, top) = keys(&line(&ALICE, options));
+        let router = Router::before(&[&origin], &top);
+        for path in [CHAT, NATIVE] {
+            let answer = router.ask(ALICE.post(path, &[], BODY)).await;
+            assert_eq!(answer.status, if allowed { 200 } else { 403 }, "{options} {path}");
+            let message = "User: arn:aws:iam::123456789012:user/alice is not authorized to perform: \
+                           sagemaker:InvokeEndpoint on resource: arn:aws:sagemaker:eu-west-1:123456789012:endpoint/chat";
+            assert_eq!(answer.text().contains(message), !allowed, "{}", answer.text());
+            if path == NATIVE && !allowed {
+                assert_eq!(error_type(&answer), Some("AccessDeniedException"));
+            }
+        }
+        let token = router.ask(with_token(OPENAI, &ALICE.token(60))).await;
+        assert_eq!(token.status, if allowed { 200 } else { 403 });
+    }
+    assert_eq!(origin.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn without_keys_any_credentials_pass_in_but_awss_not_on() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let router = Router::before(&[&origin], "");
+    let stranger = Signer { access_key: "test", secret: "test", at: -100_000, ..ALICE };
+    for request in [
+        stranger.post(CHAT, &[], BODY),
+        stranger.post(NATIVE, &[], BODY),
+        stranger.post(OPENAI, &[], BODY),
+        with_token(CHAT, &stranger.token(60)),
+        with_token(OPENAI, "anything"),
+    ] {
+        assert_eq!(router.ask(&request).await.status, 200, "{request}");
+    }
+    assert!(origin.seen().iter().all(|seen| seen.header("authorization").is_none()));
+}
