@@ -3,19 +3,29 @@
 #![expect(clippy::unwrap_used, reason = "what the harness cannot set up fails the test")]
 
 mod client;
+mod managed;
 mod origin;
 mod router;
+mod signer;
 
 mod access_log;
 mod adaptive;
 mod clients_that_leave;
 mod headers_both_ways;
 mod http2;
+mod identity;
+mod identity_of_aws;
 mod include_usage;
 mod limits;
 mod models_and_health;
 mod places;
 mod retries;
+mod runtime_native;
+mod runtime_openai;
+mod runtime_stream;
+mod sessions;
+mod shadow;
 mod stopping;
 mod streams;
+mod tenants;
 mod transparency;
