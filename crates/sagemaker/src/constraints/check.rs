@@ -40,7 +40,9 @@ impl Walk {
             }
             Kind::Integer { range, one_of } => self.integer(*range, one_of, value, path),
             Kind::Float { least } => {
-                let given = value.as_f64().ok_or_else(|| mismatch(value, "a Float", path))?;
+                // SageMaker's floats have 32 bits.
+                let given = value.as_f64().filter(|given| given.abs() <= f64::from(f32::MAX));
+                let given = given.ok_or_else(|| mismatch(value, "a Float", path))?;
                 if let Some(least) = least.filter(|&least| given < least) {
                     self.note(value, path, format!("Member must have value greater than or equal to {least}"));
                 }

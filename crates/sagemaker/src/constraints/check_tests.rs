@@ -144,6 +144,10 @@ fn values_of_another_type_are_no_violations_but_unreadable() {
             "NUMBER_VALUE can not be converted to an Integer at 'productionVariants.1.member.initialInstanceCount'",
         ),
         (
+            config(json!({ "VariantName": "v", "InitialVariantWeight": 1e39 })),
+            "DECIMAL_VALUE can not be converted to a Float at 'productionVariants.1.member.initialVariantWeight'",
+        ),
+        (
             json!({ "EndpointConfigName": "c", "ProductionVariants": {} }),
             "START_OBJECT can not be converted to a list at 'productionVariants'",
         ),
