@@ -8,14 +8,15 @@ mod score;
 use std::sync::Arc;
 
 pub use self::blocks::{BlockHasher, PromptDigest};
-pub(crate) use self::capacity::Capacity;
+use self::capacity::{Capacity, Found};
+use self::pace::FirstToken;
 pub(crate) use self::pace::{OwnPace, Pace};
 use self::score::{Load, marginal_latency};
-use crate::index::{BlockHash, Match, PrefixIndex, SeatId};
+use crate::index::{BlockHash, Known, Match, PrefixIndex, SeatId};
 use crate::{Report, Time};
 
-/// Bytes of text that one block of the index stands for: about one block of 16 tokens of an engine, so that the short
-/// first turns of chats count, too.
+/// Bytes of text that a block of the index stands for at most: about one block of 16 tokens of an engine. The last one of
+/// a message is shorter.
 pub const BLOCK_BYTES: u32 = 64;
 
 /// Tokens per byte before any usage was reported: English prose.
@@ -30,14 +31,25 @@ const INDEX_BUDGET: usize = 64 << 20;
 /// A prompt as `ADAPTIVE` sees it: hashes of its blocks, never text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// Chained hashes of its whole blocks of [`BLOCK_BYTES`].
+    /// Chained hashes of its blocks: each ends after [`BLOCK_BYTES`], with its message, or with the prompt.
     pub blocks: Arc<[BlockHash]>,
-    /// The hash of all of it, with the end that fills no block.
-    pub whole: u64,
-    /// Its length in bytes.
-    pub bytes: u64,
+    /// Where each block ends, in bytes from the prompt's beginning.
+    pub ends: Arc<[u32]>,
     /// The hash of the tenant id, which only orders ties: engines do not see it. 0 without one.
     pub tenant: u64,
+}
+
+impl Prompt {
+    /// Its length in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes_of(self.blocks.len() as u32)
+    }
+
+    /// The length of its first so many blocks, in bytes.
+    pub(crate) fn bytes_of(&self, blocks: u32) -> u64 {
+        let last = (blocks as usize).min(self.ends.len()).checked_sub(1);
+        last.map_or(0, |last| u64::from(self.ends[last]))
+    }
 }
 
 /// What a variant's instances have in common.
@@ -47,10 +59,15 @@ pub(crate) struct Adaptive {
     /// The pace of all instances together.
     pub(crate) pace: Pace,
     tokens_per_byte: f64,
+    /// Prompts that it was learned from, the short ones as parts of one.
+    prompts: f64,
     output_tokens: f64,
-    /// What each instance holds of the prompt that is being placed, by seat. Kept between choices, so that choosing
-    /// allocates nothing.
+    /// What anyone holds of the prompt that is being placed.
+    known: Known,
+    /// What each instance holds of it, by seat. Kept between choices, so that choosing allocates nothing.
     matches: Vec<Match>,
+    /// What each candidate scores, for the same reason.
+    pub(crate) scores: Vec<f64>,
 }
 
 /// What is known of one instance.
@@ -61,6 +78,8 @@ pub(crate) struct Beliefs {
     capacity: Capacity,
     /// Uncached tokens of requests that were sent there and have no first token yet.
     pub(crate) uncached: f64,
+    /// Uncached tokens that were ever sent there.
+    sent: f64,
     /// Counts the processes that the instance has been: what was sent to an earlier one tells nothing of this one.
     process: u32,
 }
@@ -75,8 +94,12 @@ pub(crate) struct Work {
     uncached: f64,
     /// Tokens that were believed to be cached.
     pub(crate) cached: f64,
+    /// The part of the prompt that an earlier request had confirmed to be there, 0 to 1.
+    confirmed: f64,
     /// The uncached ones, and those of the requests before it.
     load: f64,
+    /// Uncached tokens that had ever been sent there, these included.
+    sent_until: f64,
     held: Match,
     /// Whether the first token has come.
     begun: bool,
@@ -90,15 +113,18 @@ impl Adaptive {
             index: PrefixIndex::new(INDEX_BUDGET),
             pace: Pace::default(),
             tokens_per_byte: TOKENS_PER_BYTE,
+            prompts: 0.0,
             output_tokens: OUTPUT_TOKENS,
+            known: Known::default(),
             matches: Vec::new(),
+            scores: Vec::new(),
         }
     }
 
     /// Makes room for an instance.
     pub(crate) fn join(&mut self) -> Beliefs {
         let (seat, pace) = (self.index.sit(), OwnPace::default());
-        Beliefs { seat, pace, capacity: Capacity::default(), uncached: 0.0, process: 0 }
+        Beliefs { seat, pace, capacity: Capacity::default(), uncached: 0.0, sent: 0.0, process: 0 }
     }
 
     /// The instance's process is gone, and its cache and whatever waited there with it.
@@ -108,9 +134,14 @@ impl Adaptive {
         instance.process += 1;
     }
 
-    /// Looks up what each instance holds of a prompt; returns how many leading blocks anyone holds.
-    pub(crate) fn look_up(&mut self, prompt: &Prompt) -> u32 {
-        self.index.look_up(&prompt.blocks, &mut self.matches)
+    /// Looks up what each instance holds of a prompt.
+    pub(crate) fn look_up(&mut self, prompt: &Prompt) {
+        self.known = self.index.look_up(&prompt.blocks, &mut self.matches);
+    }
+
+    /// How many leading blocks anyone holds of the prompt that was looked up last.
+    pub(crate) fn known_blocks(&self) -> u32 {
+        self.known.blocks
     }
 
     /// What an instance holds of the prompt that was looked up last.
@@ -123,10 +154,11 @@ impl Adaptive {
         marginal_latency(&Load {
             pace: instance.pace.milliseconds_per_token(&self.pace),
             queued: instance.uncached,
-            shared: self.tokens(u64::from(held.blocks.saturating_sub(held.confirmed)) * u64::from(BLOCK_BYTES)),
+            shared: self.tokens(prompt.bytes_of(held.blocks).saturating_sub(prompt.bytes_of(held.confirmed))),
             in_flight,
             uncached: self.uncached(prompt, held),
-            prompt: self.tokens(prompt.bytes),
+            lasting: self.lasting(prompt, held),
+            prompt: self.tokens(prompt.bytes()),
             output: self.output_tokens,
         })
     }
@@ -138,8 +170,18 @@ impl Adaptive {
 
     /// Tokens of a prompt that an instance would have to compute: at least one, as engines recompute the last.
     pub(crate) fn uncached(&self, prompt: &Prompt, held: Match) -> f64 {
-        let held_bytes = u64::from(held.blocks) * u64::from(BLOCK_BYTES);
-        (self.tokens(prompt.bytes.saturating_sub(held_bytes)) - f64::from(held.answer)).max(1.0)
+        let missing = prompt.bytes().saturating_sub(prompt.bytes_of(held.blocks));
+        (self.tokens(missing) - f64::from(held.answer)).max(1.0)
+    }
+
+    /// The uncached tokens, those that later requests will use weighing less.
+    fn lasting(&self, prompt: &Prompt, held: Match) -> f64 {
+        let known_elsewhere = self.known.blocks.saturating_sub(held.blocks);
+        let weight = (self.known.weight - held.weight) / f64::from(known_elsewhere).max(1.0);
+        let known = prompt.bytes_of(self.known.blocks);
+        let lasting = self.tokens(known.saturating_sub(prompt.bytes_of(held.blocks))) * weight.clamp(0.0, 1.0);
+        let new = self.tokens(prompt.bytes().saturating_sub(known));
+        (lasting + new - f64::from(held.answer)).max(1.0)
     }
 
     /// Notes that the prompt that was looked up last is on its way to an instance.
@@ -148,11 +190,26 @@ impl Adaptive {
         let uncached = self.uncached(prompt, held);
         let load = instance.uncached + uncached;
         instance.uncached = load;
+        instance.sent += uncached;
         self.index.expect(&prompt.blocks, instance.seat);
         let blocks = Arc::clone(&prompt.blocks);
-        let cached = (self.tokens(prompt.bytes) - uncached).max(0.0);
+        let bytes = prompt.bytes();
+        let cached = (self.tokens(bytes) - uncached).max(0.0);
+        let confirmed = prompt.bytes_of(held.confirmed) as f64 / (bytes as f64).max(1.0);
         let process = instance.process;
-        Work { blocks, bytes: prompt.bytes, sent: now, uncached, cached, load, held, begun: false, process }
+        Work {
+            blocks,
+            bytes,
+            sent: now,
+            uncached,
+            cached,
+            confirmed,
+            load,
+            sent_until: instance.sent,
+            held,
+            begun: false,
+            process,
+        }
     }
 
     /// The first token has come: the prompt is in the instance's cache, and how long it took tells the instance's pace.
@@ -161,8 +218,11 @@ impl Adaptive {
             return;
         }
         let milliseconds = now.since(work.sent).as_secs_f64() * 1e3;
-        self.pace.observe(work.load, milliseconds);
-        instance.pace.observe(work.load, milliseconds, &self.pace);
+        // What was sent after it may have been computed with it, or not: the more of that, the less it tells.
+        let load = work.load + (instance.sent - work.sent_until);
+        let seen = FirstToken { load, milliseconds, weight: work.load / load };
+        self.pace.observe(seen);
+        instance.pace.observe(seen, &self.pace);
     }
 
     /// The answer has come, all of it at once: the prompt is in the instance's cache, but how long it took tells nothing
@@ -179,8 +239,10 @@ impl Adaptive {
     /// Takes in what the engine reported of a request.
     pub(crate) fn learn(&mut self, work: &Work, instance: &mut Beliefs, report: &Report) {
         if let Some(tokens) = report.prompt_tokens.filter(|_| work.bytes >= u64::from(BLOCK_BYTES)) {
-            // A prompt counts by its length: short ones are mostly template.
-            let weight = NEW * (work.bytes as f64 / 4096.0).min(1.0);
+            // A prompt counts by its length: short ones are mostly template. The first ones count more.
+            let new = (1.0 / (2.0 + self.prompts)).max(NEW);
+            let weight = new * (work.bytes as f64 / 4096.0).min(1.0);
+            self.prompts += weight / new;
             self.tokens_per_byte += weight * (tokens as f64 / work.bytes as f64 - self.tokens_per_byte);
         }
         if let Some(tokens) = report.output_tokens {
@@ -188,9 +250,10 @@ impl Adaptive {
             self.output_tokens += NEW * (tokens as f64 - self.output_tokens);
         }
         if let (Some(cached), Some(prompt)) = (report.cached_tokens, report.prompt_tokens) {
-            let cached_share = cached as f64 / (prompt as f64).max(1.0);
-            let believed = 1.0 - work.uncached / self.tokens(work.bytes).max(1.0);
-            instance.capacity.compare(&mut self.index, instance.seat, work.held, believed, cached_share);
+            let tokens = prompt as f64;
+            let believed = (1.0 - work.uncached / self.tokens(work.bytes).max(1.0)) * tokens;
+            let found = Found { confirmed: work.confirmed * tokens, believed, cached: cached as f64, prompt: tokens };
+            instance.capacity.compare(&mut self.index, instance.seat, work.held, found);
         }
     }
 

@@ -6,6 +6,7 @@
 //! prompts first, as engines evict.
 
 mod node;
+mod popularity;
 mod seat;
 #[cfg(test)]
 mod tests;
@@ -36,12 +37,31 @@ pub(crate) struct PrefixIndex {
     by_first_block: HashMap<BlockHash, NodeId, BuildHasherDefault<AlreadyHashed>>,
     seats: Vec<Option<Seat>>,
     uses: u64,
+    /// Requests that were placed.
+    requests: u64,
     budget: usize,
     bytes: usize,
 }
 
+/// How many requests back uses count, for each instance: a prefix that is used less often is none that others will come
+/// for soon.
+const WINDOW_PER_SEAT: f64 = 128.0;
+/// What one later use of a prefix, on an instance that would compute it now, takes off the cost of computing it: not all
+/// of the prefill, since that later use could have gone to an instance that holds it, only a little later.
+const REUSE_COUNTS: f64 = 0.03;
+
+/// What anyone knows of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Known {
+    /// Leading blocks that somebody holds.
+    pub(crate) blocks: u32,
+    /// Those blocks as they weigh: a block that many requests begin with weighs less, for whoever computes it now computes
+    /// it for them, too.
+    pub(crate) weight: f64,
+}
+
 /// How much of a prompt an instance holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Match {
     /// Leading blocks that it holds or is computing now.
     pub(crate) blocks: u32,
@@ -52,6 +72,8 @@ pub(crate) struct Match {
     /// Tokens that it answered to a prompt which ended with the last of them: a prompt that goes on from there is most
     /// likely the next turn of a chat, and begins with that answer.
     pub(crate) answer: u32,
+    /// The blocks that it holds or is computing, as they weigh.
+    pub(crate) weight: f64,
 }
 
 impl PrefixIndex {
@@ -61,6 +83,7 @@ impl PrefixIndex {
             by_first_block: HashMap::default(),
             seats: Vec::new(),
             uses: 0,
+            requests: 0,
             budget,
             bytes: 0,
         }
@@ -99,16 +122,23 @@ impl PrefixIndex {
         }
     }
 
-    /// How much of a prompt each instance holds, into `matches` by seat; returns how many leading blocks anyone holds.
-    pub(crate) fn look_up(&self, prompt: &[BlockHash], matches: &mut Vec<Match>) -> u32 {
+    /// How much of a prompt each instance holds, into `matches` by seat; returns what anyone holds.
+    pub(crate) fn look_up(&self, prompt: &[BlockHash], matches: &mut Vec<Match>) -> Known {
         matches.clear();
         matches.resize(self.seats.len(), Match::default());
-        let mut position = 0;
-        while let Some((node, shared)) = self.step(prompt, position) {
+        let window = self.window();
+        let mut known = Known::default();
+        while let Some((node, shared)) = self.step(prompt, known.blocks) {
+            let position = known.blocks;
+            // Of the later uses, one more holder would get its part.
+            let uses = node.popularity.at(self.requests, window) / (node.residences.len() + 1) as f64;
+            let weight = 1.0 / (1.0 + REUSE_COUNTS * uses);
             for residence in &node.residences {
                 let found = &mut matches[residence.seat.0 as usize];
                 if found.blocks == position {
-                    found.blocks = position + node.held(residence).min(shared);
+                    let held = node.held(residence).min(shared);
+                    found.blocks = position + held;
+                    found.weight += weight * f64::from(held);
                     let whole = found.blocks == position + node.run.len() as u32;
                     found.answer = if whole { residence.answer } else { 0 };
                 }
@@ -117,23 +147,34 @@ impl PrefixIndex {
                     found.last_use = residence.last_use;
                 }
             }
-            position += shared;
+            known.blocks += shared;
+            known.weight += weight * f64::from(shared);
             if (shared as usize) < node.run.len() {
                 break;
             }
         }
-        position
+        known
+    }
+
+    fn window(&self) -> f64 {
+        WINDOW_PER_SEAT * self.seats.len() as f64
     }
 
     /// Notes that a prompt is on its way to an instance; it counts as held there from now on.
     pub(crate) fn expect(&mut self, prompt: &[BlockHash], seat: SeatId) {
-        self.settle(prompt, seat, |residence, _| residence.expected_by += 1);
+        self.requests += 1;
+        let (requests, window) = (self.requests, self.window());
+        self.settle(prompt, seat, |node, at| {
+            node.popularity.count(requests, window);
+            node.residences[at].expected_by += 1;
+        });
     }
 
     /// The first token has come: what was expected is there.
     pub(crate) fn confirm(&mut self, prompt: &[BlockHash], seat: SeatId) {
-        self.settle(prompt, seat, |residence, run| {
-            residence.confirmed = run;
+        self.settle(prompt, seat, |node, at| {
+            let residence = &mut node.residences[at];
+            residence.confirmed = node.run.len() as u32;
             residence.expected_by = residence.expected_by.saturating_sub(1);
         });
     }
@@ -220,8 +261,8 @@ impl PrefixIndex {
     }
 
     /// Walks a prompt to its end, making nodes where there are none and ends of nodes where it ends, and applies `note` to
-    /// the instance's residence in each, with the node's length.
-    fn settle(&mut self, prompt: &[BlockHash], seat: SeatId, note: fn(&mut Residence, u32)) {
+    /// each and the place of the instance's residence in it.
+    fn settle(&mut self, prompt: &[BlockHash], seat: SeatId, mut note: impl FnMut(&mut Node, usize)) {
         if self.seat(seat).is_none() {
             return;
         }
@@ -242,14 +283,14 @@ impl PrefixIndex {
                     (self.plant(Node::new(run, position)), shared)
                 }
             };
-            self.reside(id, seat, now, note);
+            self.reside(id, seat, now, &mut note);
             position += shared;
         }
         self.keep_within_capacity(seat);
         self.keep_within_budget();
     }
 
-    fn reside(&mut self, id: NodeId, seat: SeatId, now: Use, note: fn(&mut Residence, u32)) {
+    fn reside(&mut self, id: NodeId, seat: SeatId, now: Use, note: &mut impl FnMut(&mut Node, usize)) {
         let node = &mut self.nodes[id];
         let at = node.residence_of(seat).unwrap_or_else(|| {
             let last_use = Use::default();
@@ -257,9 +298,9 @@ impl PrefixIndex {
             self.bytes += node::RESIDENCE_BYTES;
             node.residences.len() - 1
         });
-        let (position, run) = (node.position, node.run.len() as u32);
+        let position = node.position;
         let old = node.residences[at];
-        note(&mut node.residences[at], run);
+        note(node, at);
         node.residences[at].last_use = now;
         let new = node.residences[at];
         let (before, after) = (node.held(&old), node.held(&new));

@@ -44,28 +44,24 @@ pub(crate) fn key(seed: HashSeed, length: PrefixLength, request: &PlannedRequest
     Some(prefix_key(seed, &KeyScope::default(), tenant.as_deref(), None, &hasher.finish()?))
 }
 
-/// Writes down the chained hashes of the prompt's whole blocks of [`BLOCK_BYTES`], and returns the hash of all of it and
-/// its length in bytes. Characters count as bytes.
-pub(crate) fn blocks(request: &PlannedRequest, into: &mut Vec<BlockHash>) -> (u64, u64) {
-    let block = u64::from(BLOCK_BYTES);
-    let (mut hash, mut filled, mut bytes) = (0, 0, 0);
+/// Writes down the chained hashes of the prompt's blocks and where they end, as routers make them of text. Characters
+/// count as bytes, and pieces as messages.
+pub(crate) fn blocks(request: &PlannedRequest, hashes: &mut Vec<BlockHash>, ends: &mut Vec<u32>) {
+    hashes.clear();
+    ends.clear();
+    let (mut hash, mut end) = (0, 0);
     for piece in &request.prompt {
         let mut used = 0;
-        let length = u64::from(piece.characters);
-        while used < length {
-            let part = (length - used).min(block - filled);
+        while used < piece.characters {
+            let part = (piece.characters - used).min(BLOCK_BYTES);
             // Which part of which piece stands here: equal lists of parts are equal text.
-            hash = mix(hash ^ mix(piece.id.0 ^ mix(used << 32 | part)));
+            hash = mix(hash ^ mix(piece.id.0 ^ mix(u64::from(used) << 32 | u64::from(part))));
             used += part;
-            filled += part;
-            if filled == block {
-                into.push(BlockHash(hash));
-                filled = 0;
-            }
+            end += part;
+            hashes.push(BlockHash(hash));
+            ends.push(end);
         }
-        bytes += length;
     }
-    (hash, bytes)
 }
 
 /// The finaliser of SplitMix64: spreads the bits of a number.
@@ -126,17 +122,17 @@ mod tests {
     #[test]
     fn blocks_are_equal_exactly_as_far_as_the_text_is() {
         let of = |prompt: &[Piece]| {
-            let mut hashes = Vec::new();
-            let whole = blocks(&request(prompt), &mut hashes);
-            (hashes, whole)
+            let (mut hashes, mut ends) = (Vec::new(), Vec::new());
+            blocks(&request(prompt), &mut hashes, &mut ends);
+            (hashes, ends)
         };
-        let (left, (left_whole, bytes)) = of(&[piece(1, 1_000), piece(2, 100)]);
-        let (right, (right_whole, _)) = of(&[piece(1, 1_000), piece(3, 100)]);
-        assert_eq!((left.len(), bytes), (4_620 / BLOCK_BYTES as usize, 4_620));
-        let shared = 4_200 / BLOCK_BYTES as usize;
+        let (left, ends) = of(&[piece(1, 1_000), piece(2, 100)]);
+        let (right, _) = of(&[piece(1, 1_000), piece(3, 100)]);
+        let shared = 4_200u32.div_ceil(BLOCK_BYTES) as usize;
+        assert_eq!((left.len(), ends.len()), (shared + 7, shared + 7));
+        assert_eq!((ends[shared - 1], ends.last()), (4_200, Some(&4_620)));
         assert_eq!(left[..shared], right[..shared]);
         assert!(left[shared..].iter().zip(&right[shared..]).all(|(left, right)| left != right));
-        assert_ne!(left_whole, right_whole);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Cuts a prompt into blocks and chains their hashes, as the prompt arrives.
 
+use std::sync::Arc;
+
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::{BLOCK_BYTES, Prompt};
@@ -8,33 +10,33 @@ use crate::{HashSeed, KeyScope};
 
 const BLOCK: usize = BLOCK_BYTES as usize;
 
-/// Hashes a prompt in pieces of any size; only the sequence of bytes counts, not how it was cut.
+/// Hashes a prompt in pieces of any size; only the sequence of bytes counts, and where its messages end, not how it was
+/// cut.
 pub struct BlockHasher {
     chain: u64,
     /// The beginning of a block that is not whole.
     begun: [u8; BLOCK],
     filled: usize,
-    bytes: u64,
+    bytes: u32,
     blocks: Vec<BlockHash>,
+    ends: Vec<u32>,
 }
 
 /// The hashes of a prompt alone, before its scope is known (`model` may follow the messages in a body).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptDigest {
     blocks: Box<[BlockHash]>,
-    whole: u64,
-    bytes: u64,
+    ends: Arc<[u32]>,
 }
 
 impl BlockHasher {
     /// A hasher of an empty prompt.
     pub fn new(seed: HashSeed) -> BlockHasher {
-        BlockHasher { chain: seed.0, begun: [0; BLOCK], filled: 0, bytes: 0, blocks: Vec::new() }
+        BlockHasher { chain: seed.0, begun: [0; BLOCK], filled: 0, bytes: 0, blocks: Vec::new(), ends: Vec::new() }
     }
 
     /// Appends bytes to the prompt.
     pub fn update(&mut self, mut bytes: &[u8]) {
-        self.bytes += bytes.len() as u64;
         if self.filled > 0 {
             let (part, rest) = bytes.split_at(bytes.len().min(BLOCK - self.filled));
             self.begun[self.filled..self.filled + part.len()].copy_from_slice(part);
@@ -42,8 +44,7 @@ impl BlockHasher {
             if self.filled < BLOCK {
                 return;
             }
-            let block = self.begun;
-            self.chain_on(&block);
+            self.end_block();
             bytes = rest;
         }
         let mut blocks = bytes.chunks_exact(BLOCK);
@@ -53,15 +54,30 @@ impl BlockHasher {
         self.filled = rest.len();
     }
 
+    /// A message ends here, and a block with it: a later prompt that goes on from here begins with the same blocks, even
+    /// where the message is shorter than one.
+    pub fn end_message(&mut self) {
+        if self.filled > 0 {
+            self.end_block();
+        }
+    }
+
+    fn end_block(&mut self) {
+        let (block, filled) = (self.begun, std::mem::take(&mut self.filled));
+        self.chain_on(&block[..filled]);
+    }
+
     fn chain_on(&mut self, block: &[u8]) {
         self.chain = xxh3_64_with_seed(block, self.chain);
+        self.bytes = self.bytes.saturating_add(block.len() as u32);
         self.blocks.push(BlockHash(self.chain));
+        self.ends.push(self.bytes);
     }
 
     /// The hashes of the bytes so far; `None` when there were none.
-    pub fn finish(self) -> Option<PromptDigest> {
-        let whole = xxh3_64_with_seed(&self.begun[..self.filled], self.chain);
-        (self.bytes > 0).then(|| PromptDigest { blocks: self.blocks.into(), whole, bytes: self.bytes })
+    pub fn finish(mut self) -> Option<PromptDigest> {
+        self.end_message();
+        (!self.blocks.is_empty()).then(|| PromptDigest { blocks: self.blocks.into(), ends: self.ends.into() })
     }
 }
 
@@ -74,8 +90,7 @@ impl PromptDigest {
         let scoped = |hash: u64| xxh3_64_with_seed(&hash.to_le_bytes(), scope);
         Prompt {
             blocks: self.blocks.iter().map(|block| BlockHash(scoped(block.0))).collect(),
-            whole: scoped(self.whole),
-            bytes: self.bytes,
+            ends: Arc::clone(&self.ends),
             tenant: tenant_id.map_or(0, |id| xxh3_64(id.as_bytes())),
         }
     }
@@ -106,10 +121,27 @@ mod tests {
         let common = "x".repeat(2 * BLOCK + 50);
         let within = |pieces: &[&str]| digest(pieces).within(SEED, &SCOPE, None, None);
         let (a, b) = (within(&[&common, "a", &common]), within(&[&common, "b", &common]));
-        assert_eq!((a.blocks.len(), a.bytes), (5, 2 * common.len() as u64 + 1));
+        assert_eq!((a.blocks.len(), a.bytes()), (6, 2 * common.len() as u64 + 1));
         assert_eq!(a.blocks[..2], b.blocks[..2]);
-        assert!((2..5).all(|at| a.blocks[at] != b.blocks[at]) && a.whole != b.whole);
+        assert!((2..6).all(|at| a.blocks[at] != b.blocks[at]));
         assert_ne!(a.blocks[0], a.blocks[1], "equal blocks at different places differ");
+    }
+
+    #[test]
+    fn a_conversation_that_goes_on_begins_with_the_blocks_of_what_was_said_before() {
+        let spoken = |messages: &[&str]| {
+            let mut hasher = BlockHasher::new(SEED);
+            for message in messages {
+                hasher.update(message.as_bytes());
+                hasher.end_message();
+            }
+            hasher.finish().unwrap().within(SEED, &SCOPE, None, None)
+        };
+        let (first, second) = (spoken(&["Hello"]), spoken(&["Hello", "Good morning!", "How warm is it?"]));
+        assert_eq!((first.blocks.len(), &first.blocks[..]), (1, &second.blocks[..1]));
+        assert_eq!(second.ends[..], [5, 18, 33]);
+        assert_ne!(first.blocks, spoken(&["Hell"]).blocks);
+        assert_eq!(spoken(&["Hello", ""]), first, "an empty message is no block");
     }
 
     #[test]

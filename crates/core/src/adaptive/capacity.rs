@@ -2,9 +2,11 @@
 
 use crate::index::{Match, PrefixIndex, SeatId};
 
-/// A prefix counts as missing when less than this part of it was found.
+/// A prefix counts as missing when less than this part of it was found,
 const FOUND: f64 = 0.7;
-/// Finding this much more of a prompt than was believed tells that too much was forgotten.
+/// and at least so many tokens less: engines keep whole blocks only, and length in bytes tells tokens but roughly.
+const MISSING: f64 = 128.0;
+/// Finding this part of a prompt more than was believed tells that too much was forgotten.
 const SURPLUS: f64 = 0.15;
 /// How much more is believed to fit after that.
 const GROWTH: f64 = 1.1;
@@ -15,19 +17,32 @@ pub(crate) struct Capacity {
     learned: bool,
 }
 
+/// A prompt's tokens: what was believed and what the engine found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    /// Those that an earlier request had confirmed to be there.
+    pub(crate) confirmed: f64,
+    /// Those that were believed to be there: also what was on its way, and the answer to the prompt before.
+    pub(crate) believed: f64,
+    /// Those that were there.
+    pub(crate) cached: f64,
+    /// All.
+    pub(crate) prompt: f64,
+}
+
 impl Capacity {
-    /// Compares the share of a prompt that was believed to be there, confirmed by an earlier request, with what the
-    /// engine found.
+    /// Compares what was believed to be there of a prompt with what the engine found.
     ///
     /// A shortfall tells that the instance evicts what was last used before that prefix's last use: that is forgotten,
     /// and no more is believed to fit than what was used since. A surplus tells that too much was forgotten.
-    pub(crate) fn compare(&mut self, index: &mut PrefixIndex, seat: SeatId, held: Match, believed: f64, found: f64) {
-        if held.confirmed > 0 && found < FOUND * believed {
+    pub(crate) fn compare(&mut self, index: &mut PrefixIndex, seat: SeatId, held: Match, found: Found) {
+        let Found { confirmed, believed, cached, prompt } = found;
+        if cached < (FOUND * confirmed).min(confirmed - MISSING) {
             let left = index.forget_until(seat, held.last_use);
             let capacity = index.capacity(seat).min(left.max(u64::from(held.confirmed)));
             index.set_capacity(seat, capacity);
             self.learned = true;
-        } else if self.learned && found > believed + SURPLUS {
+        } else if self.learned && cached > believed + SURPLUS * prompt {
             let grown = (index.capacity(seat) as f64 * GROWTH) as u64 + 1;
             index.set_capacity(seat, grown);
         }
@@ -49,6 +64,10 @@ mod tests {
         matches[seat.0 as usize]
     }
 
+    fn found(confirmed: f64, cached: f64) -> Found {
+        Found { confirmed, believed: confirmed, cached, prompt: 1_000.0 }
+    }
+
     fn use_it(index: &mut PrefixIndex, prompt: &[BlockHash], seat: SeatId) {
         index.expect(prompt, seat);
         index.confirm(prompt, seat);
@@ -64,21 +83,33 @@ mod tests {
         }
         let third = held(&index, &prompt(3, 10), seat);
         use_it(&mut index, &prompt(3, 10), seat);
-        capacity.compare(&mut index, seat, third, 1.0, 0.0);
+        capacity.compare(&mut index, seat, third, found(1_000.0, 0.0));
         assert_eq!(held(&index, &prompt(2, 10), seat).blocks, 0);
         assert_eq!(held(&index, &prompt(3, 10), seat).blocks, 10, "it is there again");
         assert_eq!(index.capacity(seat), 80);
         use_it(&mut index, &prompt(11, 10), seat);
         assert_eq!(held(&index, &prompt(4, 10), seat).blocks, 0, "the longest unused made room");
-        capacity.compare(&mut index, seat, Match::default(), 0.0, 1.0);
+        capacity.compare(&mut index, seat, Match::default(), found(0.0, 1_000.0));
         assert_eq!(index.capacity(seat), 89);
+    }
+
+    #[test]
+    fn what_the_rounding_to_blocks_hides_is_no_shortfall() {
+        let mut index = PrefixIndex::new(usize::MAX);
+        let seat = index.sit();
+        use_it(&mut index, &prompt(1, 10), seat);
+        let first = held(&index, &prompt(1, 10), seat);
+        for (confirmed, cached) in [(50.0, 0.0), (120.0, 0.0), (1_000.0, 720.0), (0.0, 0.0)] {
+            Capacity::default().compare(&mut index, seat, first, found(confirmed, cached));
+        }
+        assert_eq!((held(&index, &prompt(1, 10), seat).blocks, index.capacity(seat)), (10, u64::MAX));
     }
 
     #[test]
     fn without_a_shortfall_nothing_is_believed_to_be_evicted() {
         let mut index = PrefixIndex::new(usize::MAX);
         let seat = index.sit();
-        Capacity::default().compare(&mut index, seat, Match::default(), 0.0, 1.0);
+        Capacity::default().compare(&mut index, seat, Match::default(), found(0.0, 1_000.0));
         assert_eq!(index.capacity(seat), u64::MAX);
     }
 }

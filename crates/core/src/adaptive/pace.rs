@@ -14,6 +14,8 @@ const OTHERS_COUNT: f64 = 20.0;
 const SPREAD: f64 = 1_000.0;
 /// What one observation of another instance leaves of the weight of an instance's own.
 const FADES_WITH_OTHERS: f64 = 0.998;
+/// So many leave nothing.
+const ALL_FADED: u64 = 10_000;
 /// An instance's pace counts as that of all while it is within this factor: what is within is mostly noise, and noise
 /// would keep the unlucky ones idle.
 const SAME: f64 = 1.3;
@@ -38,20 +40,32 @@ pub(crate) struct OwnPace {
     seen_at: u64,
 }
 
+/// A request's first token: how many tokens had to be computed before it, and how long it took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FirstToken {
+    /// Uncached tokens that were before it or came beside it, its own included.
+    pub(crate) load: f64,
+    /// Since the request was sent.
+    pub(crate) milliseconds: f64,
+    /// What it counts: 1 where nothing came beside it.
+    pub(crate) weight: f64,
+}
+
 impl Pace {
-    /// Takes in that a request's first token took so long when so many tokens had to be computed before it.
-    pub(crate) fn observe(&mut self, load: f64, milliseconds: f64) {
-        if !(load.is_finite() && milliseconds.is_finite()) {
+    /// Takes in what a first token tells.
+    pub(crate) fn observe(&mut self, seen: FirstToken) {
+        let FirstToken { load, milliseconds, weight: new } = seen;
+        if !(load.is_finite() && milliseconds.is_finite() && new > 0.0) {
             return;
         }
         // West's update of weighted means and sums of squares (1979), after the old ones have faded.
         self.fade(KEPT);
-        let weight = self.weight + 1.0;
+        let weight = self.weight + new;
         let (load_off, time_off) = (load - self.mean_load, milliseconds - self.mean_time);
-        self.mean_load += load_off / weight;
-        self.mean_time += time_off / weight;
-        self.load_load += load_off * (load - self.mean_load);
-        self.load_time += load_off * (milliseconds - self.mean_time);
+        self.mean_load += load_off * new / weight;
+        self.mean_time += time_off * new / weight;
+        self.load_load += new * load_off * (load - self.mean_load);
+        self.load_time += new * load_off * (milliseconds - self.mean_time);
         self.weight = weight;
         self.observations += 1;
     }
@@ -77,9 +91,9 @@ impl Pace {
 
 impl OwnPace {
     /// Takes in an observation of this instance; `all` has taken it in already.
-    pub(crate) fn observe(&mut self, load: f64, milliseconds: f64, all: &Pace) {
+    pub(crate) fn observe(&mut self, seen: FirstToken, all: &Pace) {
         self.own.fade(self.kept(all));
-        self.own.observe(load, milliseconds);
+        self.own.observe(seen);
         self.seen_at = all.observations;
     }
 
@@ -95,7 +109,7 @@ impl OwnPace {
     /// What is left of the weight of this instance's observations while others were made.
     fn kept(&self, all: &Pace) -> f64 {
         let others = all.observations.saturating_sub(self.seen_at).saturating_sub(1);
-        FADES_WITH_OTHERS.powf(others as f64)
+        FADES_WITH_OTHERS.powi(others.min(ALL_FADED) as i32)
     }
 }
 
@@ -103,11 +117,15 @@ impl OwnPace {
 mod tests {
     use super::*;
 
+    fn seen(load: f64, milliseconds: f64) -> FirstToken {
+        FirstToken { load, milliseconds, weight: 1.0 }
+    }
+
     fn learned(true_pace: f64, observations: u32) -> f64 {
         let mut pace = Pace::default();
         for i in 0..observations {
             let load = f64::from(i * 7_919 % 8_000);
-            pace.observe(load, 30.0 + true_pace * load);
+            pace.observe(seen(load, 30.0 + true_pace * load));
         }
         pace.milliseconds_per_token()
     }
@@ -125,11 +143,11 @@ mod tests {
     fn equal_loads_tell_nothing_and_nonsense_is_ignored() {
         let mut pace = Pace::default();
         for _ in 0..100 {
-            pace.observe(100.0, 500.0);
+            pace.observe(seen(100.0, 500.0));
         }
         assert!((pace.milliseconds_per_token() / PRIOR - 1.0).abs() < 1e-9);
-        pace.observe(f64::NAN, 1.0);
-        pace.observe(1.0, f64::INFINITY);
+        pace.observe(seen(f64::NAN, 1.0));
+        pace.observe(seen(1.0, f64::INFINITY));
         assert!(pace.milliseconds_per_token().is_finite());
     }
 
@@ -139,7 +157,7 @@ mod tests {
         for (true_pace, count) in [(PRIOR, 200), (10.0 * PRIOR, 150)] {
             for i in 0..count {
                 let load = f64::from(i * 7_919 % 8_000);
-                pace.observe(load, 30.0 + true_pace * load);
+                pace.observe(seen(load, 30.0 + true_pace * load));
             }
         }
         assert!(pace.milliseconds_per_token() > 7.0 * PRIOR);
@@ -148,8 +166,8 @@ mod tests {
     fn feed(all: &mut Pace, one: &mut OwnPace, pace: f64, count: u32) {
         for i in 0..count {
             let load = f64::from(i * 7_919 % 8_000);
-            all.observe(load, 30.0 + pace * load);
-            one.observe(load, 30.0 + pace * load, all);
+            all.observe(seen(load, 30.0 + pace * load));
+            one.observe(seen(load, 30.0 + pace * load), all);
         }
     }
 
@@ -160,7 +178,7 @@ mod tests {
         assert_eq!(new.milliseconds_per_token(&all), all.milliseconds_per_token());
         for i in 0..60 {
             let load = f64::from(i * 7_919 % 8_000);
-            new.observe(load, 30.0 + 3.0 * load, &all);
+            new.observe(seen(load, 30.0 + 3.0 * load), &all);
         }
         let pace = new.milliseconds_per_token(&all);
         assert!((2.0..=3.5).contains(&pace), "{pace}");
@@ -172,7 +190,7 @@ mod tests {
         feed(&mut all, &mut one, PRIOR, 100);
         for i in 0..100 {
             let load = f64::from(i * 7_919 % 8_000);
-            one.observe(load, 30.0 + 1.2 * PRIOR * load, &all);
+            one.observe(seen(load, 30.0 + 1.2 * PRIOR * load), &all);
         }
         assert_eq!(one.milliseconds_per_token(&all), all.milliseconds_per_token());
     }
@@ -183,7 +201,7 @@ mod tests {
         feed(&mut all, &mut other, PRIOR, 100);
         for i in 0..60 {
             let load = f64::from(i * 7_919 % 8_000);
-            slow.observe(load, 30.0 + 10.0 * PRIOR * load, &all);
+            slow.observe(seen(load, 30.0 + 10.0 * PRIOR * load), &all);
         }
         assert!(slow.milliseconds_per_token(&all) > 5.0 * PRIOR);
         feed(&mut all, &mut other, PRIOR, 5_000);

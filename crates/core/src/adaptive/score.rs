@@ -9,7 +9,7 @@ const STEP_PER_STREAM: f64 = 0.02;
 const STEP_PER_CONTEXT_TOKEN: f64 = 1.3e-5;
 /// What a prefill costs beside its own wait: time that the instance has for nothing else. It keeps a burst of equal cold
 /// prompts from being computed everywhere at once.
-const OCCUPIED: f64 = 2.0;
+const OCCUPIED: f64 = 6.0;
 /// How much prefills that are queued where streams run weigh for those streams.
 const QUEUED_STALL: f64 = 0.3;
 
@@ -26,6 +26,8 @@ pub(crate) struct Load {
     pub(crate) in_flight: f64,
     /// Tokens of the request that it would have to compute.
     pub(crate) uncached: f64,
+    /// The same, where tokens weigh less that later requests will use.
+    pub(crate) lasting: f64,
     /// Tokens of the request.
     pub(crate) prompt: f64,
     /// Tokens of an answer.
@@ -33,19 +35,20 @@ pub(crate) struct Load {
 }
 
 /// The latency in milliseconds that the request adds there: its own wait and prefill, the stall that its prefill
-/// inflicts on the streams that run there, and the slow-down of decoding, its own and theirs.
+/// inflicts on the streams that run there, and the slow-down of decoding beside them.
 ///
-/// Where prefixes are cached decides through `uncached`; a hot prefix spreads by itself once decoding beside many
-/// streams costs more than computing the prefix again elsewhere. The form and its weights come from simulations of long
+/// Where prefixes are cached decides through `uncached`. What others pay for a prefill is set against what they get from
+/// it, by `lasting`: so a hot prefix spreads to as many instances as its load needs, and a document that is asked a few
+/// questions stays where it is. The form and its weights come from simulations of long
 /// prompts, chats and hot prefixes; the terms for queued and own prefill are those of Mooncake's and Dynamo's rules, the
 /// product of own prefill and streams that of LMetric's (arXiv 2603.15202).
 pub(crate) fn marginal_latency(load: &Load) -> f64 {
-    let Load { pace, queued, shared, in_flight, uncached, prompt, output } = *load;
+    let Load { pace, queued, shared, in_flight, uncached, lasting, prompt, output } = *load;
     let per_stream = pace / PRIOR * (STEP_PER_STREAM + STEP_PER_CONTEXT_TOKEN * prompt);
     let own = FIRST_TOKEN * pace * (queued + uncached);
     let others = (queued - shared).max(0.0);
-    let stall = pace * uncached * (OCCUPIED + in_flight) + QUEUED_STALL * pace * others * in_flight;
-    let decode = 2.0 * per_stream * output * in_flight;
+    let stall = pace * lasting * (OCCUPIED + in_flight) + QUEUED_STALL * pace * others * in_flight;
+    let decode = per_stream * output * in_flight;
     own + stall + decode
 }
 
@@ -54,21 +57,33 @@ mod tests {
     use super::*;
 
     fn load(queued: f64, in_flight: f64, uncached: f64) -> f64 {
-        marginal_latency(&Load {
+        marginal_latency(&busy(queued, in_flight, uncached))
+    }
+
+    fn busy(queued: f64, in_flight: f64, uncached: f64) -> Load {
+        Load {
             pace: PRIOR,
             queued,
             shared: 0.0,
             in_flight,
             uncached,
+            lasting: uncached,
             prompt: 8_000.0,
             output: 150.0,
-        })
+        }
     }
 
     #[test]
     fn a_warm_instance_wins_until_it_is_much_busier() {
         assert!(load(0.0, 4.0, 100.0) < load(0.0, 2.0, 8_000.0));
-        assert!(load(0.0, 60.0, 100.0) > load(0.0, 0.0, 8_000.0), "then a hot prefix spreads");
+        assert!(load(0.0, 140.0, 100.0) > load(0.0, 0.0, 8_000.0));
+    }
+
+    #[test]
+    fn a_prefix_that_many_will_use_spreads_sooner() {
+        let hot = Load { lasting: 800.0, ..busy(0.0, 0.0, 8_000.0) };
+        assert!(load(0.0, 60.0, 100.0) < load(0.0, 0.0, 8_000.0));
+        assert!(load(0.0, 60.0, 100.0) > marginal_latency(&hot));
     }
 
     #[test]
@@ -82,7 +97,17 @@ mod tests {
     #[test]
     fn the_choice_does_not_depend_on_the_unit_of_pace() {
         let scaled = |pace, queued, in_flight, uncached| {
-            marginal_latency(&Load { pace, queued, shared: 0.0, in_flight, uncached, prompt: 4_000.0, output: 100.0 })
+            let (prompt, output) = (4_000.0, 100.0);
+            marginal_latency(&Load {
+                pace,
+                queued,
+                shared: 0.0,
+                in_flight,
+                uncached,
+                lasting: uncached,
+                prompt,
+                output,
+            })
         };
         let ratio = scaled(PRIOR, 500.0, 2.0, 900.0) / scaled(PRIOR, 100.0, 6.0, 50.0);
         let slower = scaled(30.0 * PRIOR, 500.0, 2.0, 900.0) / scaled(30.0 * PRIOR, 100.0, 6.0, 50.0);

@@ -3,9 +3,10 @@
 use std::ops::{Index, IndexMut};
 
 use super::{BlockHash, SeatId, Use};
+use crate::index::popularity::Popularity;
 
 /// Estimated bytes of a node beside its run: itself, its entry in the map, the heads of its allocations.
-pub(super) const NODE_BYTES: usize = 144;
+pub(super) const NODE_BYTES: usize = 160;
 /// Estimated bytes of a residence: itself and its entry in the seat's order.
 pub(super) const RESIDENCE_BYTES: usize = 80;
 
@@ -19,6 +20,7 @@ pub(super) struct Node {
     /// How many blocks come before the run.
     pub(super) position: u32,
     pub(super) residences: Vec<Residence>,
+    pub(super) popularity: Popularity,
 }
 
 /// How much of a run an instance holds, always from the run's beginning.
@@ -37,7 +39,7 @@ pub(super) struct Residence {
 
 impl Node {
     pub(super) fn new(run: Box<[BlockHash]>, position: u32) -> Node {
-        Node { run, position, residences: Vec::new() }
+        Node { run, position, residences: Vec::new(), popularity: Popularity::default() }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -60,7 +62,7 @@ impl Node {
     pub(super) fn split_off(&mut self, at: u32) -> (Node, Vec<Residence>) {
         let end: Box<[BlockHash]> = self.run[at as usize..].into();
         self.run = self.run[..at as usize].into();
-        let mut node = Node::new(end, self.position + at);
+        let mut node = Node { popularity: self.popularity, ..Node::new(end, self.position + at) };
         for residence in &mut self.residences {
             if residence.expected_by > 0 || residence.confirmed > at {
                 let confirmed = residence.confirmed.saturating_sub(at);

@@ -9,7 +9,7 @@ mod round_robin;
 use rand::Rng;
 
 use super::{Instance, ScoreEntry, VariantState};
-use crate::adaptive::{BLOCK_BYTES, Prompt};
+use crate::adaptive::Prompt;
 use crate::placement::{Distance, percentile};
 use crate::{
     Arm, Choice, Decision, Generation, InstanceId, ModelHash, PrefixKey, Reason, Refusal, Slot, SpillCause, Strategy,
@@ -63,8 +63,10 @@ impl<T: Clone> VariantState<T> {
         let picked = self.find_eligible(request, now, &mut candidates).and_then(|()| {
             let arm = self.arm(request, rng);
             // Whoever decides: what the chosen instance holds tells what the request adds there.
-            let known = self.looked_up(request).map_or(0, |prompt| self.adaptive.look_up(prompt));
-            Ok((self.pick(request, &candidates, arm, known, rng)?, arm))
+            if let Some(prompt) = self.looked_up(request) {
+                self.adaptive.look_up(prompt);
+            }
+            Ok((self.pick(request, &candidates, arm, rng)?, arm))
         });
         let choice = picked.map(|(pick, arm)| self.count(request, &candidates, &pick, arm, now));
         self.candidates = candidates;
@@ -129,7 +131,6 @@ impl<T: Clone> VariantState<T> {
         request: &RouteRequest<'_>,
         candidates: &[Candidate],
         arm: Arm,
-        known: u32,
         rng: &mut R,
     ) -> Result<Pick, Refusal> {
         if let Some(candidate) = self.pinned(request, candidates) {
@@ -142,7 +143,7 @@ impl<T: Clone> VariantState<T> {
             (_, Arm::Random, _) | (_, _, Strategy::Random) => random::pick(&open, rng),
             (_, _, Strategy::PrefixAware(rules)) if request.key.is_some() => prefix_aware::pick(&open, rules),
             (_, _, Strategy::Adaptive) if request.prompt.is_some() => {
-                request.prompt.and_then(|prompt| adaptive::pick(&open, &self.adaptive, prompt, known, rng))
+                request.prompt.and_then(|prompt| adaptive::pick(&open, &mut self.adaptive, prompt, rng))
             }
             (_, _, Strategy::RoundRobin) => {
                 let chosen = round_robin::pick(&open);
@@ -216,10 +217,10 @@ impl<T: Clone> VariantState<T> {
         let mut candidates = Vec::new();
         // Refused: nobody is eligible.
         let _ = self.find_eligible(request, now, &mut candidates);
-        let known = self.adaptive.look_up(prompt);
+        self.adaptive.look_up(prompt);
         let open = Open { instances: &self.instances, candidates: &candidates, tried: request.tried };
         let pinned = self.pinned(request, &candidates);
-        let chosen = pinned.or_else(|| adaptive::best(&open, &self.adaptive, prompt, known, false));
+        let chosen = pinned.or_else(|| adaptive::best(&open, &mut self.adaptive, prompt, false));
         let chosen = chosen.map(|chosen| chosen.index);
         let views = self.instances(now).zip(&self.instances).enumerate();
         views
@@ -229,7 +230,7 @@ impl<T: Clone> VariantState<T> {
                     instance: view,
                     eligible: candidates.iter().any(|candidate| candidate.index == index),
                     chosen: chosen == Some(index),
-                    held_bytes: u64::from(held.blocks) * u64::from(BLOCK_BYTES),
+                    held_bytes: prompt.bytes_of(held.blocks),
                     uncached_tokens: self.adaptive.uncached(prompt, held),
                     waiting_tokens: instance.beliefs.uncached,
                     milliseconds: adaptive::score(&self.adaptive, prompt, instance),

@@ -42,6 +42,11 @@ impl PromptSink for Blocks {
         self.hasher.update(bytes);
     }
 
+    fn end_message(&mut self) {
+        self.end_medium();
+        self.hasher.end_message();
+    }
+
     fn media(&mut self, bytes: &[u8]) {
         self.medium.get_or_insert_with(|| PrefixHasher::new(self.seed)).update(bytes);
     }

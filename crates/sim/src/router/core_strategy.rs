@@ -19,12 +19,14 @@ pub(crate) struct CoreStrategy {
     lives: HashMap<u32, (InstanceId, Generation)>,
     tried: Vec<Generation>,
     blocks: Vec<BlockHash>,
+    ends: Vec<u32>,
 }
 
 impl CoreStrategy {
     pub(crate) fn new(routing: Routing, hash_seed: HashSeed) -> CoreStrategy {
         let state = VariantState::new(routing, Time::ZERO);
-        CoreStrategy { state, hash_seed, lives: HashMap::new(), tried: Vec::new(), blocks: Vec::new() }
+        let (lives, tried, blocks, ends) = Default::default();
+        CoreStrategy { state, hash_seed, lives, tried, blocks, ends }
     }
 }
 
@@ -51,10 +53,10 @@ impl Router for CoreStrategy {
         let prefix_length = self.state.routing().prefix_length();
         self.tried.clear();
         self.tried.extend(request.tried.iter().filter_map(|instance| Some(self.lives.get(instance)?.1)));
-        self.blocks.clear();
         let prompt = (self.state.routing().strategy == Strategy::Adaptive).then(|| {
-            let (whole, bytes) = blocks(request.request, &mut self.blocks);
-            Prompt { blocks: self.blocks.as_slice().into(), whole, bytes, tenant: u64::from(request.request.tenant.0) }
+            blocks(request.request, &mut self.blocks, &mut self.ends);
+            let (blocks, ends) = (self.blocks.as_slice().into(), self.ends.as_slice().into());
+            Prompt { blocks, ends, tenant: u64::from(request.request.tenant.0) }
         });
         let route = RouteRequest {
             key: prefix_length.and_then(|length| key(self.hash_seed, length, request.request)),

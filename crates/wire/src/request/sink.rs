@@ -25,6 +25,9 @@ pub trait PromptSink {
     /// Takes the next bytes of what tells an image, a sound or a file from others. They may be megabytes, of which the
     /// engine makes a thousand tokens or so.
     fn media(&mut self, bytes: &[u8]);
+
+    /// A message has ended: a later prompt that goes on from here begins with all that was given so far.
+    fn end_message(&mut self) {}
 }
 
 /// Counts the Unicode characters (scalar values) of a whole text.

@@ -205,6 +205,7 @@ impl Template<'_> {
     }
 
     fn message(&mut self, item: &Item<'_>, levels: u32) -> Result<(), Malformed> {
+        self.sink.end_message();
         self.mark(Mark::Message);
         self.decoded(item.role);
         self.string(Mark::Name, item.name);

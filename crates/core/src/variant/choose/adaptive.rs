@@ -17,16 +17,15 @@ const TIE_MILLISECONDS: f64 = 2.0;
 const EXPLORE_ONE_IN: u32 = 100;
 const NOT_MUCH_WORSE: f64 = 2.0;
 
-/// Picks by what is known of the prompt that was looked up last; anyone holds its first `known` blocks.
+/// Picks by what is known of the prompt, which was looked up just before.
 pub(super) fn pick<T, R: Rng>(
     open: &Open<'_, T>,
-    adaptive: &Adaptive,
+    adaptive: &mut Adaptive,
     prompt: &Prompt,
-    known: u32,
     rng: &mut R,
 ) -> Option<Pick> {
-    let explore = known == 0 && rng.next_u32().is_multiple_of(EXPLORE_ONE_IN);
-    let chosen = best(open, adaptive, prompt, known, explore)?;
+    let explore = adaptive.known_blocks() == 0 && rng.next_u32().is_multiple_of(EXPLORE_ONE_IN);
+    let chosen = best(open, adaptive, prompt, explore)?;
     let warm = adaptive.held(&open.instances[chosen.index].beliefs).blocks > 0;
     Some(Pick::new(chosen, if warm { Reason::Warm } else { Reason::Cold }))
 }
@@ -34,24 +33,35 @@ pub(super) fn pick<T, R: Rng>(
 /// The first in the prompt's order among those that count as equal to the best.
 pub(super) fn best<T>(
     open: &Open<'_, T>,
-    adaptive: &Adaptive,
+    adaptive: &mut Adaptive,
     prompt: &Prompt,
-    known: u32,
     explore: bool,
 ) -> Option<Candidate> {
-    let score = |instance| score(adaptive, prompt, instance);
-    let best = open.iter().map(|(_, instance)| score(instance)).min_by(f64::total_cmp)?;
-    let bound = if explore { best * NOT_MUCH_WORSE } else { best + (best * TIE_SHARE).max(TIE_MILLISECONDS) };
-
-    // What is new in the prompt orders the equal ones: routers that have seen different prompts agree on a new one, and
-    // prompts that part behind a common beginning spread over those who hold it.
-    let new = prompt.blocks.get(known as usize).map_or(prompt.whole, |block| block.0);
-    let key = PrefixKey::from_u128(u128::from(new) << 64 | u128::from(prompt.tenant ^ u64::from(explore)));
-    let equal = open.iter().filter(|(_, instance)| score(instance) <= bound).map(|(candidate, instance)| Candidate {
-        distance: Distance::of(key, instance.standing, instance.weight),
-        ..candidate
+    let mut scores = std::mem::take(&mut adaptive.scores);
+    scores.clear();
+    scores.extend(open.iter().map(|(_, instance)| score(adaptive, prompt, instance)));
+    let bound = scores.iter().copied().min_by(f64::total_cmp).map(|best| match explore {
+        true => best * NOT_MUCH_WORSE,
+        false => best + (best * TIE_SHARE).max(TIE_MILLISECONDS),
     });
-    nearest(equal)
+    let chosen = bound.and_then(|bound| {
+        let key = order_of_equals(adaptive, prompt, explore);
+        let equal = open.iter().zip(&scores).filter(|(_, score)| **score <= bound);
+        nearest(equal.map(|((candidate, instance), _)| Candidate {
+            distance: Distance::of(key, instance.standing, instance.weight),
+            ..candidate
+        }))
+    });
+    adaptive.scores = scores;
+    chosen
+}
+
+/// What is new in the prompt orders the equal ones: routers that have seen different prompts agree on a new one, and
+/// prompts that part behind a common beginning spread over those who hold it.
+fn order_of_equals(adaptive: &Adaptive, prompt: &Prompt, explore: bool) -> PrefixKey {
+    let new = prompt.blocks.get(adaptive.known_blocks() as usize).or(prompt.blocks.last());
+    let new = new.map_or(0, |block| block.0);
+    PrefixKey::from_u128(u128::from(new) << 64 | u128::from(prompt.tenant ^ u64::from(explore)))
 }
 
 /// The latency in milliseconds that the prompt that was looked up last adds on an instance.

@@ -113,3 +113,41 @@ fn who_is_pinned_or_alone_is_believed_to_hold_its_own_prompt() {
     let pinned = choose(&mut state, &RouteRequest { pinned: Some(&id), ..of(&b) });
     assert_eq!((pinned.decision.reason, pinned.decision.expected_cached_tokens), (Reason::Session, Some(0)));
 }
+
+#[test]
+fn a_burst_of_cold_equals_goes_to_at_most_two_instances() {
+    for seed in 0..20 {
+        let mut state = variant(Strategy::Adaptive, 8);
+        let text = format!("{seed} {}", "document ".repeat(2_600));
+        let mut gone_to: Vec<usize> = Vec::new();
+        for question in 0..32 {
+            let asked = prompt(&format!("{text}{question} {}", "question ".repeat(60)));
+            gone_to.push(choose(&mut state, &of(&asked)).instance);
+        }
+        gone_to.sort_unstable();
+        gone_to.dedup();
+        assert!(gone_to.len() <= 2, "{gone_to:?}");
+    }
+}
+
+#[test]
+fn a_hot_prefix_grows_to_as_many_instances_as_its_load_needs() {
+    // So many clients that always have one request under way each.
+    let holders = |clients: usize| {
+        let mut state = variant(Strategy::Adaptive, 8);
+        let mut under_way = std::collections::VecDeque::new();
+        for request in 0..4_000u64 {
+            let now = Time::ZERO + Duration::from_millis(10 * request);
+            if under_way.len() == clients {
+                let choice: Choice<usize> = under_way.pop_front().unwrap();
+                state.finish(choice.slot);
+            }
+            let mut choice = choose(&mut state, &of(&prompt(&format!("{}{request}", "system ".repeat(3_000)))));
+            state.first_token(&mut choice.slot, now);
+            under_way.push_back(choice);
+        }
+        held(&mut state, &prompt(&"system ".repeat(3_000))).iter().filter(|held| **held > 20_000).count()
+    };
+    let grown = [4, 120, 400].map(holders);
+    assert!(grown[0] == 1 && (2..=5).contains(&grown[1]) && grown[2] >= 6, "{grown:?}");
+}
