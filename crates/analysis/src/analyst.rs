@@ -201,7 +201,8 @@ impl Analyst {
         let block = Block { hash, units: units(1), characters: u32::MAX, generated: false };
         keys.distinct.take(&of_chain(&[block]));
         keys.reuse.take(&[block], entry.at);
-        let length = entry.prompt_tokens.map_or(0, |tokens| u64::from(units(u32::try_from(tokens).unwrap_or(u32::MAX))));
+        let length =
+            entry.prompt_tokens.map_or(0, |tokens| u64::from(units(u32::try_from(tokens).unwrap_or(u32::MAX))));
         self.counted.units += length;
         self.prompt_lengths.add(length);
     }

@@ -165,7 +165,9 @@ impl Breaks {
         volatile::find(text, &mut scratch.volatile);
         let reached = offset + TEXT_BLOCK_BYTES;
         match scratch.volatile.iter().find(|found| found.end > offset && found.start < reached) {
-            Some(found) if found.kind != volatile::VolatileKind::Number => (found.kind.into(), (found.start, found.end)),
+            Some(found) if found.kind != volatile::VolatileKind::Number => {
+                (found.kind.into(), (found.start, found.end))
+            }
             _ => (Cause::ToolSpelling, (offset, offset)),
         }
     }

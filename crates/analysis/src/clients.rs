@@ -174,7 +174,8 @@ fn spelling(body: &[u8]) -> Option<String> {
         }
     }
     let is_object = body.trim_ascii_start().starts_with(b"{") && !keys.is_empty();
-    is_object.then(|| format!("{{{}}}", keys.join(&format!(":{after_colon}…,{after_comma}")) + &format!(":{after_colon}…")))
+    is_object
+        .then(|| format!("{{{}}}", keys.join(&format!(":{after_colon}…,{after_comma}")) + &format!(":{after_colon}…")))
 }
 
 #[cfg(test)]

@@ -83,14 +83,7 @@ impl<'w> Logs<'w> {
     /// Opens them; nothing is read but the first bytes.
     pub(crate) fn open(inputs: &[Input], format: Option<Format>, watch: &'w dyn Watch) -> Result<Logs<'w>, LogError> {
         let logs = inputs.iter().map(|input| Log::open(input, format, watch)).collect::<Result<_, _>>()?;
-        Ok(Logs {
-            logs,
-            waiting: BinaryHeap::new(),
-            waiting_bytes: 0,
-            sequence: 0,
-            last: None,
-            out_of_order: 0,
-        })
+        Ok(Logs { logs, waiting: BinaryHeap::new(), waiting_bytes: 0, sequence: 0, last: None, out_of_order: 0 })
     }
 
     /// The next request.

@@ -108,7 +108,9 @@ impl Prompt {
         if self.pieces.last().is_some_and(|piece| piece.mark == Mark::Medium) {
             // Megabytes become a name; the engine computes a medium's own tokens.
             let name = extend(0, &self.media).to_be_bytes();
-            self.bytes.extend(name.iter().flat_map(|byte| [b"0123456789abcdef"[usize::from(byte >> 4)], b"0123456789abcdef"[usize::from(byte & 15)]]));
+            self.bytes.extend(name.iter().flat_map(|byte| {
+                [b"0123456789abcdef"[usize::from(byte >> 4)], b"0123456789abcdef"[usize::from(byte & 15)]]
+            }));
             self.media.clear();
         }
         let end = self.bytes.len();
@@ -269,7 +271,8 @@ mod tests {
     #[test]
     fn only_text_counts_as_characters_and_everything_as_tokens() {
         let text = "x".repeat(100);
-        let (blocks, _) = chain(&format!(r#"{{"tools":[{{"name":"{text}"}}],"messages":[{{"role":"user","content":"{text}"}}]}}"#));
+        let (blocks, _) =
+            chain(&format!(r#"{{"tools":[{{"name":"{text}"}}],"messages":[{{"role":"user","content":"{text}"}}]}}"#));
         assert_eq!(blocks.iter().map(|block| block.characters).sum::<u32>(), 100);
         let tokens: u32 = blocks.iter().map(|block| block.units).sum::<u32>() / UNITS_PER_TOKEN;
         assert!((50..65).contains(&tokens), "{tokens}");

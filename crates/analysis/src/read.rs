@@ -24,12 +24,7 @@ pub(crate) enum Reading {
 ///
 /// # Errors
 /// What is wrong with the record, and what would be right.
-pub(crate) fn read(
-    record: &[u8],
-    number: u64,
-    format: Format,
-    each: &mut dyn FnMut(Entry),
-) -> Result<Reading, String> {
+pub(crate) fn read(record: &[u8], number: u64, format: Format, each: &mut dyn FnMut(Entry)) -> Result<Reading, String> {
     match format {
         Format::Bodies => bodies::read(record, each),
         Format::DataCapture => data_capture::read(record, each),

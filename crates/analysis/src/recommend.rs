@@ -1,7 +1,7 @@
 //! What to configure for a log's traffic, from simulating its own requests on the routing code that serves.
 
-mod replay;
 mod reasons;
+mod replay;
 mod settings;
 mod sizes;
 
@@ -196,10 +196,14 @@ impl Analysis {
         let scenario = Scenario { prefix_aware, strategies: strategies(), ..scenario };
         let study = compare(&scenario, wanted.jobs, watch)?;
         let compared: Vec<Compared> = study.report.strategies.iter().filter_map(Compared::of).collect();
-        let Some((strategy, why)) = reasons::strategy(&compared, &chosen.figures) else { return Ok(None) };
+        let Some((strategy, why)) = reasons::strategy(&compared, &chosen.figures, self.findings.sharing.as_ref())
+        else {
+            return Ok(None);
+        };
         let predicted = compared.iter().find(|one| one.strategy == strategy).map_or(chosen.figures, |one| one.figures);
         let rule: Vec<Rule> = strategy.parse().into_iter().collect();
-        let (sizes, instances, why_instances) = sizes::search(&Scenario { strategies: rule, ..scenario }, wanted, watch)?;
+        let (sizes, instances, why_instances) =
+            sizes::search(&Scenario { strategies: rule, ..scenario }, wanted, watch)?;
         let bound = study.bound.map(|bound| Figures {
             ttft_p50_ms: bound.ttft_ms.p50,
             ttft_p90_ms: bound.ttft_ms.p90,

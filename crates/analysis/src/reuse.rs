@@ -26,6 +26,7 @@ const STUDENT: f64 = 2.365;
 /// Distances are told apart by an eighth of a doubling.
 const BINS_PER_DOUBLING: f64 = 8.0;
 const BINS: usize = 48 * BINS_PER_DOUBLING as usize;
+const TIME_BINS: usize = 56 * BINS_PER_DOUBLING as usize;
 
 /// Of 24 bits of a hash; below the threshold is in the sample.
 const WHOLE: u32 = 1 << 24;
@@ -39,7 +40,7 @@ pub(crate) struct Reuse {
     threshold: u32,
     recency: Recency,
     parts: Vec<Part>,
-    /// By the logarithm of the microseconds since the last use.
+    /// By the bin of the microseconds since the last use.
     times: Vec<f64>,
     pending: Vec<(u64, u32)>,
 }
@@ -68,7 +69,7 @@ impl Reuse {
             threshold: WHOLE,
             recency: Recency::new(2 * most_blocks.max(1)),
             parts: vec![Part { used: 0.0, reused: vec![0.0; BINS] }; PARTS],
-            times: vec![0.0; 64],
+            times: vec![0.0; TIME_BINS],
             pending: Vec::new(),
         }
     }
@@ -94,8 +95,9 @@ impl Reuse {
             if let Some(distance) = distance {
                 part.reused[bin(distance)] += used;
                 if let Some((now, last)) = at.zip(last.and_then(|last| last.at)) {
-                    let microseconds = now.saturating_sub(last).max(1) as u64;
-                    self.times[microseconds.ilog2() as usize] += used;
+                    let microseconds = now.saturating_sub(last).max(1) as f64;
+                    let bin = (microseconds.log2() * BINS_PER_DOUBLING) as usize;
+                    self.times[bin.min(TIME_BINS - 1)] += used;
                 }
             }
             before = distance;
@@ -169,7 +171,7 @@ impl Reuse {
                 sum += weight;
                 sum >= share * total
             })?;
-            Some((bin as f64 + 0.5).exp2() / 1e6)
+            Some(((bin as f64 + 0.5) / BINS_PER_DOUBLING).exp2() / 1e6)
         };
         if total <= 0.0 {
             return None;
@@ -206,7 +208,7 @@ pub struct CurvePoint {
     pub hit_rate: Estimate,
 }
 
-/// How long ago what comes again was used last, in seconds, to a half of its logarithm to the base of 2.
+/// How long ago what comes again was used last, in seconds, to some 5 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReuseSeconds {
     /// For half of the tokens.

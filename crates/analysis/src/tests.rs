@@ -42,3 +42,38 @@ fn sessions_of_agents_share_most_of_their_prompts() {
     let hit_rate = findings.sharing.unwrap().infinite_hit_rate.value;
     assert!((0.7..1.0).contains(&hit_rate), "{hit_rate}");
 }
+
+#[test]
+fn conversations_find_their_answers_and_an_unlimited_cache_has_all_but_the_new() {
+    let text = |turn: usize| format!("turn {turn} {}", "says something of its own. ".repeat(20));
+    let request = |turn: usize| {
+        let message = |of: usize| {
+            let role = if of % 2 == 0 { "user" } else { "assistant" };
+            serde_json::json!({ "role": role, "content": text(of) })
+        };
+        serde_json::json!({ "messages": (0..=2 * turn).map(message).collect::<Vec<_>>() })
+    };
+    let (_folder, inputs) = log((0..10).map(request));
+    let hit_rate = found(&inputs).sharing.unwrap().infinite_hit_rate.value;
+    // Of the prompts with 1, 3, … 19 messages, each but the first finds all but its new question: also the last answer.
+    let expected = (0..10).map(|turn| 2 * turn).sum::<usize>() as f64 / 100.0;
+    assert!((hit_rate - expected).abs() < 0.02, "{hit_rate}, expected {expected}");
+}
+
+#[test]
+fn an_access_log_with_keys_alone_says_what_it_cannot_tell() {
+    let line = |number: u64| {
+        serde_json::json!({
+            "time": format!("2026-11-30T00:00:{:02}.000Z", number), "request_id": "r", "method": "POST",
+            "status": 200, "outcome": "ok", "key": format!("{:032x}", number % 5), "prompt_tokens": 1_000,
+            "cached_tokens": 600,
+        })
+    };
+    let (_folder, inputs) = log((0..50).map(line));
+    let analysis = analyse(&inputs, &Options::default(), &()).unwrap();
+    let findings = &analysis.findings;
+    let keys = findings.keys.unwrap();
+    assert_eq!((keys.requests, keys.distinct, keys.repeated.value), (50, 5, 0.9));
+    assert_eq!((findings.reported_hit_rate, &findings.sharing), (Some(0.6), &None));
+    assert!(findings.notes.iter().any(|note| note.contains("cannot be told from it")), "{:?}", findings.notes);
+}

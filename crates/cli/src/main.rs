@@ -28,6 +28,7 @@ Examples:
   isotherm serve --instance http://10.0.0.1:8000 --instance http://10.0.0.2:8000
   isotherm bench                                     what prefix-aware routing gains over random
   isotherm simulate --scenario aws-long              the same for a whole fleet and hour, in seconds
+  isotherm analyze traffic.jsonl                     what your own traffic shares, and what to configure
   isotherm explain --config isotherm.yaml request.json
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 measured but not valid.";
@@ -39,6 +40,7 @@ enum Command {
     Instances(commands::instances::Arguments),
     Bench(commands::bench::Arguments),
     Simulate(commands::simulate::Arguments),
+    Analyze(commands::analyze::Arguments),
     Explain(commands::explain::Arguments),
     Engine(commands::engine::Arguments),
     Config(commands::config::Arguments),
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Instances(arguments) => commands::instances::run(arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Simulate(arguments) => commands::simulate::run(arguments),
+        Command::Analyze(arguments) => commands::analyze::run(arguments),
         Command::Explain(arguments) => commands::explain::run(arguments),
         Command::Engine(arguments) => commands::engine::run(arguments),
         Command::Config(arguments) => commands::config::run(arguments),

@@ -126,7 +126,7 @@ fn error_line(summary: &StrategySummary) -> String {
 }
 
 /// Breaks a sentence into lines, all but the first indented.
-pub(crate) fn wrapped(sentence: &str) -> String {
+pub fn wrapped(sentence: &str) -> String {
     let mut text = String::new();
     let mut width = 0;
     for word in sentence.split(' ') {

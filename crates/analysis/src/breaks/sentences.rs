@@ -53,7 +53,8 @@ pub(super) fn hash(sentence: &[u8]) -> u64 {
 pub(super) fn each(text: &[u8], from: usize, mut take: impl FnMut(Range<usize>)) {
     let mut begin = from;
     for at in from..text.len() {
-        let ends = text[at] == b'\n' || (text[at] == b' ' && at > 0 && matches!(text[at - 1], b'.' | b'!' | b'?' | b';'));
+        let ends =
+            text[at] == b'\n' || (text[at] == b' ' && at > 0 && matches!(text[at - 1], b'.' | b'!' | b'?' | b';'));
         if ends && at - begin >= SHORTEST {
             take(begin..at);
         }

@@ -84,7 +84,8 @@ fn tools_in_another_order_are_told_from_tools_spelled_differently() {
 
 #[test]
 fn documents_in_another_order_are_known_text_in_another_order() {
-    let document = |topic: &str| format!("About {topic}: {}\n", format!("{topic} has been measured with care. ").repeat(8));
+    let document =
+        |topic: &str| format!("About {topic}: {}\n", format!("{topic} has been measured with care. ").repeat(8));
     let topics = ["alloys", "brines", "cements", "dusts"];
     let request = |number: usize| {
         let documents: String = (0..4).map(|place| document(topics[(place + number * 3) % 4])).collect();

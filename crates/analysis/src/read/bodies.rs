@@ -192,7 +192,9 @@ mod tests {
         let response = r#"{"usage":{"prompt_tokens":7,"completion_tokens":2}}"#;
         for record in [
             format!(r#"{{"timestamp":12,"url":"https://a/v1/chat/completions","body":{inner},"response":{response}}}"#),
-            format!(r#"{{"ts":"1970-01-01T00:00:12Z","request":{{"path":"/v1/chat/completions?x","body":{inner}}},"response":{{"body":{response}}}}}"#),
+            format!(
+                r#"{{"ts":"1970-01-01T00:00:12Z","request":{{"path":"/v1/chat/completions?x","body":{inner}}},"response":{{"body":{response}}}}}"#
+            ),
             format!(
                 r#"{{"time":12.0,"request":{},"response_body":{}}}"#,
                 serde_json::to_string(inner).unwrap(),

@@ -63,9 +63,7 @@ mod tests {
 
     #[test]
     fn inputs_are_read_in_every_encoding() {
-        for (encoding, data) in
-            [("JSON", r#"{\"inputs\":\"hi\"}"#), ("BASE64", "eyJpbnB1dHMiOiJoaSJ9")]
-        {
+        for (encoding, data) in [("JSON", r#"{\"inputs\":\"hi\"}"#), ("BASE64", "eyJpbnB1dHMiOiJoaSJ9")] {
             let record = format!(
                 r#"{{"captureData":{{"endpointInput":{{"observedContentType":"application/json","mode":"INPUT","data":"{data}","encoding":"{encoding}"}}}},"eventMetadata":{{"eventId":"1","inferenceTime":"2026-11-30T00:00:00Z"}},"eventVersion":"0"}}"#
             );

@@ -28,7 +28,8 @@ mod tests {
 
     #[test]
     fn usage_is_found_in_bodies_and_in_streams() {
-        let body = br#"{"usage":{"prompt_tokens":10,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}}"#;
+        let body =
+            br#"{"usage":{"prompt_tokens":10,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}}"#;
         let expected = Usage { prompt_tokens: Some(10), cached_tokens: Some(8), completion_tokens: Some(3) };
         assert_eq!(usage(body), Some(expected));
         let mut stream = b"data: {\"choices\":[]}\n\ndata: ".to_vec();

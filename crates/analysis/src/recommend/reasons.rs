@@ -2,18 +2,35 @@
 
 use super::settings::Searched;
 use super::{Compared, Figures, TOLERANCE};
-use crate::findings::Findings;
+use crate::findings::{Findings, Sharing};
+
+/// Hit rates that differ by less are as good, and so are times to first token.
+const LEAST_HIT_RATE_GAIN: f64 = 0.01;
+const LEAST_TTFT_GAIN: f64 = 0.05;
 
 /// The strategy to run and why: the simplest that is as good as the best.
-pub(super) fn strategy(compared: &[Compared], prefix_aware: &Figures) -> Option<(String, String)> {
+pub(super) fn strategy(
+    compared: &[Compared],
+    prefix_aware: &Figures,
+    sharing: Option<&Sharing>,
+) -> Option<(String, String)> {
     let find = |name: &str| compared.iter().find(|one| one.strategy == name);
     let (plain, adaptive) = (find("LEAST_OUTSTANDING_REQUESTS")?, find("ADAPTIVE")?);
     let best = Figures::best([plain.figures, adaptive.figures, *prefix_aware].into_iter())?;
-    let shortfall = |figures: &Figures| figures.shortfall(&best);
-    if shortfall(&plain.figures) <= TOLERANCE {
-        let why = "no strategy that looks at prompts is better than this one by more than 2 % in TTFT P50, P90 or hit \
-                   rate: this traffic has nothing to gain from prefixes on this fleet";
-        return Some((plain.strategy.clone(), why.to_owned()));
+    if !is_gain(&plain.figures, &best) {
+        let mut why =
+            "no strategy that looks at prompts gains 5 % of TTFT P50 or P90 or a point of hit rate on it: this \
+                       traffic has nothing to gain from prefixes on this fleet"
+                .to_owned();
+        if let Some(Sharing { infinite_hit_rate, repaired_hit_rate: Some(repaired), .. }) = sharing
+            && repaired - infinite_hit_rate.value > LEAST_TTFT_GAIN
+        {
+            why.push_str(&format!(
+                " as it is. Repair what breaks sharing first: up to {:.0} % of the tokens could be shared then",
+                100.0 * repaired
+            ));
+        }
+        return Some((plain.strategy.clone(), why));
     }
     let gain = |figures: &Figures| {
         format!(
@@ -23,22 +40,29 @@ pub(super) fn strategy(compared: &[Compared], prefix_aware: &Figures) -> Option<
             100.0 * (figures.hit_rate - plain.figures.hit_rate),
         )
     };
-    let (of_prefix_aware, of_adaptive) = (shortfall(prefix_aware), shortfall(&adaptive.figures));
+    let (of_prefix_aware, of_adaptive) = (prefix_aware.shortfall(&best), adaptive.figures.shortfall(&best));
     if of_adaptive + TOLERANCE < of_prefix_aware {
         let why = format!(
-            "{}; PREFIX_AWARE with the best parameters misses the better one by {:.0} % in one of them",
+            "{}; PREFIX_AWARE with the best parameters misses the best of them by {:.0} %",
             gain(&adaptive.figures),
             100.0 * of_prefix_aware
         );
         return Some((adaptive.strategy.clone(), why));
     }
     let beside = if of_prefix_aware + TOLERANCE < of_adaptive {
-        format!("ADAPTIVE misses it by {:.0} % in one of them", 100.0 * of_adaptive)
+        format!("ADAPTIVE misses the best of them by {:.0} %", 100.0 * of_adaptive)
     } else {
-        "ADAPTIVE is as good and needs no parameters; this one needs no state and several routers agree without it"
+        "ADAPTIVE is as good and needs no parameters; PREFIX_AWARE keeps no state, so several routers agree without it"
             .to_owned()
     };
     Some(("PREFIX_AWARE".to_owned(), format!("{}; {beside}", gain(prefix_aware))))
+}
+
+/// Whether others are better by more than it takes to change anything.
+fn is_gain(plain: &Figures, better: &Figures) -> bool {
+    better.hit_rate - plain.hit_rate >= LEAST_HIT_RATE_GAIN
+        || better.ttft_p50_ms < plain.ttft_p50_ms * (1.0 - LEAST_TTFT_GAIN)
+        || better.ttft_p90_ms < plain.ttft_p90_ms * (1.0 - LEAST_TTFT_GAIN)
 }
 
 /// Why the recommended length.
@@ -82,9 +106,12 @@ mod tests {
 
     fn chosen(plain: f64, prefix_aware: f64, adaptive: f64) -> String {
         let prefix_aware = compared("PREFIX_AWARE", prefix_aware, 0.5);
-        let all =
-            [compared("LEAST_OUTSTANDING_REQUESTS", plain, 0.5), prefix_aware.clone(), compared("ADAPTIVE", adaptive, 0.5)];
-        strategy(&all, &prefix_aware.figures).unwrap().0
+        let all = [
+            compared("LEAST_OUTSTANDING_REQUESTS", plain, 0.5),
+            prefix_aware.clone(),
+            compared("ADAPTIVE", adaptive, 0.5),
+        ];
+        strategy(&all, &prefix_aware.figures, None).unwrap().0
     }
 
     #[test]

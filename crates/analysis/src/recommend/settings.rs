@@ -228,7 +228,17 @@ mod tests {
             for threshold in [4, 8, 16] {
                 let is_good = (512..=2_048).contains(&length) && threshold >= 8;
                 let best = (length, threshold) == (512, 8);
-                all.push(tried(length, threshold, if best { 99.0 } else if is_good { 100.0 } else { 150.0 }));
+                all.push(tried(
+                    length,
+                    threshold,
+                    if best {
+                        99.0
+                    } else if is_good {
+                        100.0
+                    } else {
+                        150.0
+                    },
+                ));
             }
         }
         let found = chosen(all);

@@ -6,8 +6,7 @@ use serde::Serialize;
 use super::{Figures, Wanted};
 
 /// Sizes that are tried.
-const SIZES: [u32; 22] =
-    [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512];
+const SIZES: [u32; 22] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512];
 
 /// More instances are not worth it once TTFT P90 is within this share of what twice the fleet has.
 const WORTH: f64 = 0.1;
