@@ -1,0 +1,221 @@
+//! Tests of the operations.
+
+use http::Request;
+use isotherm_cloudwatch::Limits;
+use isotherm_wire::aws::Caller;
+use serde_json::{Value, json};
+
+use super::*;
+
+const NOON: u64 = 1_795_953_600;
+
+fn service(store: Option<Arc<Store>>) -> AutoScaling {
+    let cloudwatch = CloudWatch::open(None, Limits::default()).expect("no store to read");
+    AutoScaling::open(store, cloudwatch).expect("a readable store")
+}
+
+fn ask(service: &AutoScaling, operation: &str, input: &Value) -> (u16, Value) {
+    let target = format!("AnyScaleFrontendService.{operation}");
+    let (head, ()) = Request::post("/").header("x-amz-target", target).body(()).expect("a head").into_parts();
+    let caller = Caller { account: "123456789012".into(), region: "eu-west-1".into(), access_key: None, name: None };
+    let response = service.answer(&AwsRequest { head, body: input.to_string().into(), caller }, NOON);
+    (response.status().as_u16(), serde_json::from_slice(response.body()).expect("JSON"))
+}
+
+fn done(service: &AutoScaling, operation: &str, input: Value) -> Value {
+    let (status, body) = ask(service, operation, &input);
+    assert_eq!(status, 200, "{operation}: {body}");
+    body
+}
+
+fn refused(service: &AutoScaling, operation: &str, input: Value) -> String {
+    let (status, body) = ask(service, operation, &input);
+    assert_eq!(status, 400, "{operation} {input}");
+    format!("{}: {}", body["__type"].as_str().unwrap_or_default(), body["Message"].as_str().unwrap_or_default())
+}
+
+/// The resource's members and these.
+fn about(more: Value) -> Value {
+    let mut all = json!({"ServiceNamespace": "sagemaker", "ResourceId": "endpoint/chat/variant/blue",
+        "ScalableDimension": "sagemaker:variant:DesiredInstanceCount"});
+    if let (Some(all), Some(more)) = (all.as_object_mut(), more.as_object()) {
+        all.extend(more.clone());
+    }
+    all
+}
+
+fn tracking(more: Value) -> Value {
+    let mut configuration = json!({"TargetValue": 5.0, "PredefinedMetricSpecification":
+        {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"}});
+    if let (Some(all), Some(more)) = (configuration.as_object_mut(), more.as_object()) {
+        all.extend(more.clone());
+    }
+    about(json!({"PolicyName": "p", "PolicyType": "TargetTrackingScaling",
+        "TargetTrackingScalingPolicyConfiguration": configuration}))
+}
+
+fn steps(steps: Value) -> Value {
+    about(json!({"PolicyName": "s", "PolicyType": "StepScaling",
+        "StepScalingPolicyConfiguration": {"AdjustmentType": "ChangeInCapacity", "StepAdjustments": steps}}))
+}
+
+#[test]
+fn a_target_is_registered_changed_and_deregistered() {
+    let service = service(None);
+    let made = done(&service, "RegisterScalableTarget", about(json!({"MinCapacity": 1, "MaxCapacity": 4})));
+    let arn = made["ScalableTargetARN"].as_str().expect("an ARN").to_owned();
+    assert!(arn.starts_with("arn:aws:application-autoscaling:eu-west-1:123456789012:scalable-target/"), "{arn}");
+    let changed = done(&service, "RegisterScalableTarget", about(json!({"MaxCapacity": 8})));
+    assert_eq!(changed["ScalableTargetARN"], arn.as_str());
+    let described = done(&service, "DescribeScalableTargets", json!({"ServiceNamespace": "sagemaker"}));
+    let target = &described["ScalableTargets"][0];
+    assert_eq!((&target["MinCapacity"], &target["MaxCapacity"]), (&json!(1), &json!(8)));
+    assert_eq!((&target["ResourceId"], &target["CreationTime"]), (&json!("endpoint/chat/variant/blue"), &json!(NOON)));
+    assert!(target["RoleARN"].as_str().is_some_and(|role| role.contains("AWSServiceRoleForApplicationAutoScaling")));
+    assert_eq!(target["SuspendedState"]["DynamicScalingInSuspended"], false);
+    done(&service, "DeregisterScalableTarget", about(json!({})));
+    assert_eq!(
+        refused(&service, "DeregisterScalableTarget", about(json!({}))),
+        "ObjectNotFoundException: No scalable target found for service namespace: sagemaker, resource ID: \
+         endpoint/chat/variant/blue, scalable dimension: sagemaker:variant:DesiredInstanceCount"
+    );
+}
+
+#[test]
+fn policies_are_put_described_and_deleted() {
+    let service = service(None);
+    assert!(refused(&service, "PutScalingPolicy", tracking(json!({}))).starts_with(
+        "ObjectNotFoundException: No scalable target registered for service namespace: sagemaker, resource ID: endpoint/"
+    ));
+    done(&service, "RegisterScalableTarget", about(json!({"MinCapacity": 1, "MaxCapacity": 4})));
+    let put = done(&service, "PutScalingPolicy", tracking(json!({"ScaleInCooldown": 60})));
+    let arn = put["PolicyARN"].as_str().expect("an ARN").to_owned();
+    assert!(arn.ends_with(":resource/sagemaker/endpoint/chat/variant/blue:policyName/p"), "{arn}");
+    let again = done(&service, "PutScalingPolicy", tracking(json!({"DisableScaleIn": true})));
+    assert_eq!(again["PolicyARN"], arn.as_str());
+    let steps = steps(json!([{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}]));
+    done(&service, "PutScalingPolicy", steps);
+    let described = done(&service, "DescribeScalingPolicies", json!({"ServiceNamespace": "sagemaker"}));
+    let policies = described["ScalingPolicies"].as_array().expect("a list").clone();
+    assert_eq!(policies.len(), 2);
+    assert_eq!(
+        policies[0]["TargetTrackingScalingPolicyConfiguration"],
+        json!({"TargetValue": 5,
+        "PredefinedMetricSpecification": {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"},
+        "ScaleInCooldown": 300, "ScaleOutCooldown": 300, "DisableScaleIn": true})
+    );
+    assert_eq!(
+        policies[1]["StepScalingPolicyConfiguration"],
+        json!({"AdjustmentType": "ChangeInCapacity",
+        "StepAdjustments": [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}], "Cooldown": 300})
+    );
+    let one = json!({"ServiceNamespace": "sagemaker", "PolicyNames": ["s"]});
+    assert_eq!(done(&service, "DescribeScalingPolicies", one)["ScalingPolicies"].as_array().map(Vec::len), Some(1));
+    done(&service, "DeleteScalingPolicy", about(json!({"PolicyName": "s"})));
+    assert!(refused(&service, "DeleteScalingPolicy", about(json!({"PolicyName": "s"}))).ends_with("policy name: s"));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_can() {
+    let service = service(None);
+    done(&service, "RegisterScalableTarget", about(json!({"MinCapacity": 1, "MaxCapacity": 4})));
+    let predefined = |word: &str| tracking(json!({"PredefinedMetricSpecification": {"PredefinedMetricType": word}}));
+    for (operation, input, expected) in [
+        ("RegisterScalableTarget", json!({}), "3 validation errors detected: Value null at 'serviceNamespace'"),
+        ("RegisterScalableTarget", about(json!({"MinCapacity": 5})), "Maximum capacity cannot be less than minimum"),
+        ("RegisterScalableTarget", about(json!({"MinCapacity": -1})), "greater than or equal to 0"),
+        ("RegisterScalableTarget", about(json!({"ServiceNamespace": "mars"})), "enum value set: [ecs, elasticmap"),
+        (
+            "RegisterScalableTarget",
+            about(json!({"ServiceNamespace": "ecs"})),
+            "Unsupported service namespace, resource",
+        ),
+        ("RegisterScalableTarget", about(json!({"ResourceId": "endpoint/chat"})), "Unsupported service namespace"),
+        (
+            "RegisterScalableTarget",
+            about(json!({"ResourceId": "endpoint/new/variant/a", "MinCapacity": 1})),
+            "MinCapacity and MaxCapacity are required",
+        ),
+        ("RegisterScalableTarget", about(json!({"Tags": {"a": "b"}})), "use TagResource"),
+        ("PutScalingPolicy", tracking(json!({"TargetValue": 0})), "TargetValue must be greater than 0"),
+        ("PutScalingPolicy", predefined("ALBRequestCountPerTarget"), "use SageMakerVariantInvocationsPerInstance or"),
+        (
+            "PutScalingPolicy",
+            predefined("SageMakerInferenceComponentInvocationsPerCopy"),
+            "does not scale sagemaker:var",
+        ),
+        ("PutScalingPolicy", tracking(json!({"CustomizedMetricSpecification": {}})), "Exactly one of Predefined"),
+        ("PutScalingPolicy", tracking(json!({"ScaleInCooldown": -1})), "scaleInCooldown' failed"),
+        ("PutScalingPolicy", about(json!({"PolicyName": "p"})), "A policy of type StepScaling needs StepScalingPolicy"),
+        ("PutScalingPolicy", about(json!({"PolicyName": "p", "PolicyType": "PredictiveScaling"})), "is not supported"),
+        ("PutScalingPolicy", steps(json!([])), "length greater than or equal to 1"),
+        (
+            "PutScalingPolicy",
+            steps(json!([{"MetricIntervalLowerBound": 5, "MetricIntervalUpperBound": 5, "ScalingAdjustment": 1}])),
+            "must be less than its MetricIntervalUpperBound",
+        ),
+        (
+            "PutScalingPolicy",
+            steps(json!([{"MetricIntervalUpperBound": 5, "ScalingAdjustment": 1},
+                {"MetricIntervalLowerBound": 4, "ScalingAdjustment": 1}])),
+            "neither overlap nor leave a gap",
+        ),
+        ("DescribeScalableTargets", json!({"ServiceNamespace": "sagemaker", "NextToken": "x"}), "InvalidNextToken"),
+        ("PutScheduledAction", json!({}), "UnknownOperationException"),
+    ] {
+        let message = refused(&service, operation, input);
+        assert!(message.contains(expected), "{operation}: {message}");
+    }
+    let kinds = done(&service, "PutScalingPolicy", tracking(json!({})));
+    assert!(kinds["PolicyARN"].is_string());
+    let mut other = steps(json!([{"ScalingAdjustment": 1}]));
+    other["PolicyName"] = json!("p");
+    assert!(refused(&service, "PutScalingPolicy", other).contains("different policy type"));
+}
+
+#[test]
+fn targets_have_tags() {
+    let service = service(None);
+    let tags = json!({"MinCapacity": 1, "MaxCapacity": 4, "Tags": {"team": "search"}});
+    let arn = done(&service, "RegisterScalableTarget", about(tags))["ScalableTargetARN"].clone();
+    done(&service, "TagResource", json!({"ResourceARN": arn, "Tags": {"stage": "prod", "team": "chat"}}));
+    done(&service, "UntagResource", json!({"ResourceARN": arn, "TagKeys": ["stage"]}));
+    assert_eq!(done(&service, "ListTagsForResource", json!({"ResourceARN": arn}))["Tags"], json!({"team": "chat"}));
+    assert!(refused(&service, "ListTagsForResource", json!({"ResourceARN": "arn:x"})).starts_with("ResourceNotFound"));
+}
+
+#[test]
+fn listings_come_in_pages() {
+    let service = service(None);
+    for n in 0..3 {
+        let id = format!("inference-component/c{n}");
+        let target = json!({"ServiceNamespace": "sagemaker", "ResourceId": id, "MinCapacity": 0, "MaxCapacity": 1,
+            "ScalableDimension": "sagemaker:inference-component:DesiredCopyCount"});
+        done(&service, "RegisterScalableTarget", target);
+    }
+    let first = done(&service, "DescribeScalableTargets", json!({"ServiceNamespace": "sagemaker", "MaxResults": 2}));
+    assert_eq!(first["ScalableTargets"].as_array().map(Vec::len), Some(2));
+    let next = json!({"ServiceNamespace": "sagemaker", "MaxResults": 2, "NextToken": first["NextToken"]});
+    let second = done(&service, "DescribeScalableTargets", next);
+    assert_eq!(second["ScalableTargets"][0]["ResourceId"], "inference-component/c2");
+    assert_eq!(second["NextToken"], Value::Null);
+    let elsewhere = done(&service, "DescribeScalableTargets", json!({"ServiceNamespace": "ecs"}));
+    assert_eq!(elsewhere["ScalableTargets"], json!([]));
+}
+
+#[test]
+fn everything_outlives_the_process() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let open = || service(Some(Arc::new(Store::open(directory.path()).expect("a store"))));
+    let before = open();
+    done(&before, "RegisterScalableTarget", about(json!({"MinCapacity": 1, "MaxCapacity": 4})));
+    done(&before, "PutScalingPolicy", tracking(json!({})));
+    done(&before, "PutScalingPolicy", steps(json!([{"ScalingAdjustment": 1}])));
+    done(&before, "DeleteScalingPolicy", about(json!({"PolicyName": "s"})));
+    let all = json!({"ServiceNamespace": "sagemaker"});
+    let (targets, policies) = ("DescribeScalableTargets", "DescribeScalingPolicies");
+    let expected = (done(&before, targets, all.clone()), done(&before, policies, all.clone()));
+    drop(before);
+    let after = open();
+    assert_eq!((done(&after, targets, all.clone()), done(&after, policies, all)), expected);
+}
