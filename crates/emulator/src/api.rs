@@ -1,5 +1,6 @@
 //! The APIs, one file each: how a request becomes prompts, and how answers are spelt.
 
+pub(crate) mod adapters;
 pub(crate) mod chat;
 pub(crate) mod chat_format;
 pub(crate) mod completions;

@@ -32,6 +32,8 @@ pub(crate) struct Emulator {
     faults_changed: Notify,
     observed: Rc<RefCell<ObservedRequests>>,
     responses: RefCell<ResponseStore>,
+    /// Names of the adapters served now.
+    adapters: RefCell<Vec<String>>,
     tasks: Tasks,
     lag: Arc<LagRecorder>,
     started_at: SystemTime,
@@ -68,6 +70,7 @@ impl Emulator {
             faults_changed: Notify::new(),
             observed: Rc::new(RefCell::new(ObservedRequests::new(now, config.observed_requests))),
             responses: RefCell::new(ResponseStore::new(config.stored_response_bytes)),
+            adapters: RefCell::new(config.adapters.clone()),
             tasks: Tasks::default(),
             lag,
             started_at: SystemTime::now(),
@@ -152,9 +155,32 @@ impl Emulator {
         match model {
             None | Some("") => Ok(None),
             Some(name) if name == self.config.model => Ok(None),
-            Some(name) if self.config.adapters.iter().any(|adapter| adapter == name) => Ok(Some(name)),
+            Some(name) if self.adapters.borrow().iter().any(|adapter| adapter == name) => Ok(Some(name)),
             Some(name) => Err(Failure::UnknownModel(name.to_owned())),
         }
+    }
+
+    /// The adapters served now.
+    pub(crate) fn adapters(&self) -> Vec<String> {
+        self.adapters.borrow().clone()
+    }
+
+    /// Serves an adapter; false if it does already.
+    pub(crate) fn add_adapter(&self, name: &str) -> bool {
+        let mut adapters = self.adapters.borrow_mut();
+        let is_new = !adapters.iter().any(|adapter| adapter == name);
+        if is_new {
+            adapters.push(name.to_owned());
+        }
+        is_new
+    }
+
+    /// Serves an adapter no more; false if it did not.
+    pub(crate) fn remove_adapter(&self, name: &str) -> bool {
+        let mut adapters = self.adapters.borrow_mut();
+        let before = adapters.len();
+        adapters.retain(|adapter| adapter != name);
+        adapters.len() < before
     }
 
     /// Replaces all faults, at once. A port that cannot be opened again now is opened by its listener when it can.

@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     Malformed(String),
     #[error("The model `{0}` does not exist.")]
     UnknownModel(String),
+    #[error("The lora adapter '{0}' cannot be found.")]
+    UnknownAdapter(String),
     #[error("Response with id '{0}' not found.")]
     UnknownResponse(String),
     #[error(
@@ -49,7 +51,10 @@ impl Failure {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Failure::Malformed(_) | Failure::ContextTooLong { .. } => StatusCode::BAD_REQUEST,
-            Failure::UnknownModel(_) | Failure::UnknownResponse(_) | Failure::UnknownPath => StatusCode::NOT_FOUND,
+            Failure::UnknownModel(_)
+            | Failure::UnknownAdapter(_)
+            | Failure::UnknownResponse(_)
+            | Failure::UnknownPath => StatusCode::NOT_FOUND,
             Failure::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Failure::Unauthorized => StatusCode::UNAUTHORIZED,
             Failure::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,

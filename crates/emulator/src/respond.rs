@@ -10,7 +10,9 @@ use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
 
-use crate::api::{chat, completions, embeddings, invocations, messages, models, rerank, responses, score, tokenize};
+use crate::api::{
+    adapters, chat, completions, embeddings, invocations, messages, models, rerank, responses, score, tokenize,
+};
 use crate::call::Call;
 use crate::emulator::Emulator;
 use crate::failure::{Dialect, Failure};
@@ -90,6 +92,8 @@ async fn answer(emulator: &Rc<Emulator>, route: Route<'_>, body: &[u8]) -> Resul
         Route::DeleteResponse(id) => return responses::delete(emulator, id),
         Route::CancelResponse(id) => return responses::cancel(emulator, id),
         Route::Tokenize => return tokenize::answer(emulator, &Fields::parse(body)?),
+        Route::LoadAdapter => return adapters::load(emulator, &Fields::parse(body)?),
+        Route::UnloadAdapter => return adapters::unload(emulator, &Fields::parse(body)?),
         Route::CountTokens => return messages::count_tokens(&Fields::parse(body)?),
         Route::Generate(api) => return generate(emulator, api, body).await,
         Route::ShowFaults => shown_faults(emulator),

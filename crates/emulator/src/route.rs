@@ -16,6 +16,8 @@ pub(crate) enum Route<'a> {
     DeleteResponse(&'a str),
     CancelResponse(&'a str),
     Tokenize,
+    LoadAdapter,
+    UnloadAdapter,
     CountTokens,
     Generate(Api),
     ShowFaults,
@@ -48,6 +50,8 @@ impl<'a> Route<'a> {
             "/metrics" if get => Route::Metrics,
             "/v1/models" if get => Route::Models,
             "/tokenize" if post => Route::Tokenize,
+            "/v1/load_lora_adapter" if post => Route::LoadAdapter,
+            "/v1/unload_lora_adapter" if post => Route::UnloadAdapter,
             "/v1/chat/completions" if post => Route::Generate(Api::Chat),
             "/v1/completions" if post => Route::Generate(Api::Completions),
             "/v1/responses" if post => Route::Generate(Api::Responses),
@@ -68,6 +72,8 @@ impl<'a> Route<'a> {
             | "/metrics"
             | "/v1/models"
             | "/tokenize"
+            | "/v1/load_lora_adapter"
+            | "/v1/unload_lora_adapter"
             | "/v1/chat/completions"
             | "/v1/completions"
             | "/v1/responses"

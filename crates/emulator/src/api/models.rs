@@ -9,8 +9,8 @@ use crate::reply::{self, Reply};
 /// The model and its adapters.
 pub(crate) fn list(emulator: &Emulator) -> Reply {
     let config = emulator.config();
-    let names = std::iter::once(&config.model).chain(&config.adapters);
-    let cards: Value = names.map(|name| card(emulator, name)).collect();
+    let names = std::iter::once(config.model.clone()).chain(emulator.adapters());
+    let cards: Value = names.map(|name| card(emulator, &name)).collect();
     reply::json(&json!({"object": "list", "data": cards}))
 }
 
