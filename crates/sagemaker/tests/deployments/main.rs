@@ -1,0 +1,7 @@
+//! Endpoints that come, change and go on emulated engines behind the real data plane, and what clients see of it.
+
+mod changes;
+mod components;
+mod load;
+mod place;
+mod restarts;
