@@ -1,7 +1,9 @@
 //! The `isotherm` command: parses the command line and hands over to one file per command.
 
 mod admin_client;
+mod aws;
 mod commands;
+mod emulated_instances;
 mod exit;
 mod flags;
 mod fleet_of_engines;

@@ -14,6 +14,7 @@ use isotherm_fleet::{Clock, Fleet, FleetTasks, NewInstance};
 use isotherm_proxy::{DataPlane, Drained, Rules, Settings};
 use isotherm_telemetry::{AccessLog, Metrics};
 
+use crate::aws::Cloud;
 use crate::exit::Failure;
 use crate::signals::Hangups;
 
@@ -36,6 +37,8 @@ pub(crate) struct Setup {
 /// A running router.
 pub(crate) struct Router {
     data_plane: DataPlane,
+    /// SageMaker's control plane and what goes with it.
+    cloud: Option<Cloud>,
     /// Probes and DNS end when it is dropped.
     _tasks: FleetTasks,
     admin_address: SocketAddr,
@@ -77,9 +80,18 @@ impl Router {
 
         hear_of_instances(&fleet).await;
 
-        let settings = Settings::of(&config);
-        let data_plane = DataPlane::start(settings, fleet.clone(), Arc::clone(&metrics), access_log.clone(), None)
-            .map_err(|error| cannot_listen("data plane", config.listen, "--port", error))?;
+        let cloud = config.aws.as_ref().map(|aws| Cloud::open(aws, &fleet)).transpose()?;
+        let (settings, front_door) = (Settings::of(&config), cloud.as_ref().map(Cloud::front_door));
+        let started = DataPlane::start(settings, fleet.clone(), Arc::clone(&metrics), access_log.clone(), front_door);
+        let data_plane = match started {
+            Ok(data_plane) => data_plane,
+            Err(error) => {
+                if let Some(cloud) = cloud {
+                    cloud.shutdown().await;
+                }
+                return Err(cannot_listen("data plane", config.listen, "--port", error));
+            }
+        };
 
         let (token, token_path) = match &config.admin.token_file {
             Some(path) => AdminToken::read(path).map(|token| (token, path.clone())),
@@ -116,7 +128,7 @@ impl Router {
                 tracing::error!(%error, "the admin plane has stopped");
             }
         });
-        Ok(Router { data_plane, _tasks: tasks, admin_address, token_path, draining, access_log, grace })
+        Ok(Router { data_plane, cloud, _tasks: tasks, admin_address, token_path, draining, access_log, grace })
     }
 
     /// Where clients go.
@@ -137,13 +149,18 @@ impl Router {
     /// Takes no new connections, lets requests under way finish within the grace period or until `hurry` resolves.
     pub(crate) async fn drain(self, hurry: impl Future<Output = ()>) {
         self.draining.store(true, Ordering::Release);
+        let (data_plane, cloud, grace) = (self.data_plane, self.cloud, self.grace);
+        let ending = async move {
+            if data_plane.drain(grace).await == Drained::Truncating {
+                tracing::warn!(?grace, "some requests were still under way and were ended");
+            }
+            if let Some(cloud) = cloud {
+                cloud.shutdown().await;
+            }
+        };
         // Dropping the data plane within its drain ends everything at once.
         tokio::select! {
-            drained = self.data_plane.drain(self.grace) => {
-                if drained == Drained::Truncating {
-                    tracing::warn!(grace = ?self.grace, "some requests were still under way and were ended");
-                }
-            }
+            () = ending => {}
             () = hurry => {}
         }
         let log = self.access_log;

@@ -45,8 +45,8 @@ pub(crate) struct File {
     /// Whether the router asks for the token counts of streams whose client does not (`stream_options.include_usage`),
     /// and takes them out again: so it learns the hit rate of every stream.
     pub(crate) inject_include_usage: bool,
-    /// Whether the requests of a key with a tenant carry a `cache_salt` of that tenant to the engine, so that no two
-    /// tenants share its cache. For engines that know the field: vLLM.
+    /// Whether the requests of each key carry a `cache_salt` of its tenant to the engine, so that no two tenants share
+    /// its cache. For engines that know the field: vLLM, SGLang.
     pub(crate) inject_cache_salt: bool,
     /// Further paths that pass to the default endpoint: /path, or /path/* for all paths below.
     pub(crate) allow_paths: Vec<AllowedPath>,

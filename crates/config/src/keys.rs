@@ -70,6 +70,13 @@ impl KeyRing {
         self.signing.get(access_key)
     }
 
+    /// Whom a name stands for: the holder of the first key of that name.
+    pub fn holder_named(&self, name: &str) -> Option<Arc<KeyHolder>> {
+        let opaque = self.opaque.iter().map(|(holder, _)| holder);
+        let mut holders = opaque.chain(self.signing.values().map(|key| &key.holder));
+        holders.find(|holder| holder.name().as_str() == name).cloned()
+    }
+
     /// How many keys there are; at least one.
     #[expect(clippy::len_without_is_empty, reason = "a ring without keys is refused when it is read")]
     pub fn len(&self) -> usize {

@@ -78,7 +78,7 @@ pub struct Config {
     pub expose_decisions: bool,
     /// Whether the router asks for the token counts of streams whose client does not, and takes them out again.
     pub inject_include_usage: bool,
-    /// Whether the requests of a key with a tenant carry a `cache_salt` of that tenant to the engine.
+    /// Whether the requests of each key carry a `cache_salt` of its tenant to the engine.
     pub inject_cache_salt: bool,
     /// Further paths that pass to the default endpoint.
     pub allow_paths: Vec<AllowedPath>,

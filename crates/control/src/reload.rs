@@ -134,6 +134,7 @@ fn warn_of_what_needs_a_restart(old: &Config, new: &Config) {
         ("admin", old.admin != new.admin),
         ("hash_seed", old.hash_seed != new.hash_seed),
         ("access_log", old.access_log != new.access_log),
+        ("aws", old.aws != new.aws),
     ];
     for (element, _) in changed.into_iter().filter(|(_, changed)| *changed) {
         tracing::warn!("`{element}` has changed; it takes effect after a restart");

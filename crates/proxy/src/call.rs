@@ -93,6 +93,11 @@ impl Call {
         self.api == RuntimeApi::ResponseStream
     }
 
+    /// Whether its response goes into a file.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.api == RuntimeApi::Async
+    }
+
     /// Where it leads.
     pub(crate) fn target(&self, topology: &Topology, record: &Record) -> Result<Target, Failure> {
         let endpoint = endpoint(topology, &self.endpoint, record)?;

@@ -2,6 +2,7 @@
 
 mod driver;
 mod preface;
+mod refusal;
 mod state;
 mod stream;
 
@@ -10,7 +11,8 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::Request;
+use http::header::{CONNECTION, HeaderValue, TRANSFER_ENCODING};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
@@ -23,6 +25,7 @@ use self::preface::Protocol;
 pub(crate) use self::state::InFlight;
 use self::state::State;
 use self::stream::ClientStream;
+use crate::answer::Answer;
 use crate::pipeline;
 use crate::worker::Worker;
 
@@ -54,7 +57,7 @@ pub(crate) async fn serve(mut stream: TcpStream, client: SocketAddr, worker: Rc<
         move |request: Request<Incoming>| {
             let in_flight = State::begin_request(&state, &request);
             let worker = Rc::clone(&worker);
-            async move { Ok::<_, std::convert::Infallible>(pipeline::serve(request, client, worker, in_flight).await) }
+            async move { Ok::<_, std::convert::Infallible>(answer(request, client, worker, in_flight).await) }
         }
     });
     match protocol {
@@ -78,6 +81,25 @@ pub(crate) async fn serve(mut stream: TcpStream, client: SocketAddr, worker: Rc<
         }
     }
     stream::close(stream, &state).await;
+}
+
+/// Answers one request.
+///
+/// One whose body came in chunks is the last of its connection: had it told a length too, which the library takes away
+/// unseen, then whoever stands in front could take for its body what looks like a further request from here (RFC 9112,
+/// section 6.3, asks for the close).
+async fn answer(
+    request: Request<Incoming>,
+    client: SocketAddr,
+    worker: Rc<Worker>,
+    in_flight: InFlight,
+) -> Response<Answer> {
+    let in_chunks = request.headers().contains_key(TRANSFER_ENCODING);
+    let mut response = pipeline::serve(request, client, worker, in_flight).await;
+    if in_chunks {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// Runs the streams of an HTTP/2 connection on the connection's own thread, and wakes them when the router stops.

@@ -12,6 +12,7 @@ use isotherm_telemetry::{AccessLog, Metrics};
 use isotherm_wire::aws::AwsService;
 use tokio::sync::{Semaphore, oneshot, watch};
 
+use crate::asynchronous::Backlog;
 use crate::aws::FrontDoor;
 use crate::listener::listen;
 use crate::runtime::{self, Equipment};
@@ -92,6 +93,7 @@ impl DataPlane {
             metrics,
             access_log,
             aws: aws.map(FrontDoor),
+            asynchronous: settings.async_dir.map(|directory| Arc::new(Backlog::in_directory(directory))),
             rules: Arc::clone(&rules),
             connections,
             phase: watched,

@@ -29,8 +29,8 @@ pub struct Question<'q> {
     pub body: &'q [u8],
     /// Its `x-amzn-sagemaker-prefix-aware-id` header.
     pub tenant_id: Option<&'q str>,
-    /// The name of the key that it would be sent with.
-    pub principal: Option<&'q str>,
+    /// The tenant of the key that it would be sent with; the key's name, where that names no tenant.
+    pub tenant: Option<&'q str>,
 }
 
 /// Where a request would go and why, as things stand. Tells no text of it.
@@ -195,7 +195,7 @@ pub fn explain(fleet: &Fleet, rules: &Rules, question: &Question<'_>) -> Result<
         endpoint: variant.endpoint(),
         variant: variant.name(),
         adapter: adapter.map(|(name, _)| &**name),
-        tenant: question.principal,
+        tenant: question.tenant,
         tenant_id: question.tenant_id,
     };
     let key = read.prompt.key(rules.hash_seed, &within);

@@ -59,8 +59,7 @@ pub(crate) fn for_instance(
 ) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
     let listed = Listed::of(headers);
     headers.iter().filter(move |(name, _)| {
-        let credential =
-            || **name == header::AUTHORIZATION || **name == API_KEY || **name == SECURITY_TOKEN;
+        let credential = || **name == header::AUTHORIZATION || **name == API_KEY || **name == SECURITY_TOKEN;
         passes(name.as_str()) && !listed.contains(name) && (credentials_pass || !credential())
     })
 }

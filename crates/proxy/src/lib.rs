@@ -6,6 +6,7 @@
 
 mod alarm;
 mod answer;
+mod asynchronous;
 mod aws;
 mod call;
 mod connection;

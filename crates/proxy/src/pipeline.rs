@@ -15,10 +15,11 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 
 use crate::answer::Answer;
+use crate::asynchronous;
 use crate::connection::InFlight;
 use crate::headers::{REQUEST_ID, SERVICE_REQUEST_ID};
 use crate::rescue::Failure;
-use crate::route::{Route, dialect_of};
+use crate::route::{Route, RuntimeApi, dialect_of};
 use crate::stage::accept::accept;
 use crate::stage::admit::admit;
 use crate::stage::authenticate::authenticate;
@@ -49,7 +50,7 @@ pub(crate) async fn serve(
 ) -> Response<Answer> {
     let (head, body) = request.into_parts();
     let dialect = dialect_of(head.uri.path());
-    let record = Record::begin(Rc::clone(&worker), client, &head);
+    let record = Record::begin(Rc::clone(&worker), Some(client), &head);
     let (response, body_was_read) = contained(answer(head, body, record)).await.unwrap_or_else(|| {
         let failed = Failure::Internal.response(dialect, worker.random());
         (failed.map(Body::Whole), false)
@@ -126,6 +127,9 @@ async fn run(head: Parts, body: Incoming, record: &mut Record) -> Result<Outcome
         return aws::answer(authenticated, record).await.map(Outcome::Own);
     }
     let decoded = decode(authenticated, record).await?;
+    if let Route::Runtime { api: RuntimeApi::Async, .. } = decoded.route {
+        return asynchronous::accept(decoded, record).await.map(Outcome::Own);
+    }
     let placed = place(decoded, record)?;
     let admitted = admit(placed, record).await?;
     let forwarded = forward(admitted, record).await?;

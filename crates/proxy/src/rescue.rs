@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     UriTooLong(u64),
     /// The head is larger than this.
     HeadersTooLarge(u64),
+    /// The request names no host, several, or what is none.
+    BadHost,
     /// The body is larger than this.
     BodyTooLarge(u64),
     /// The body did not come on for this long.
@@ -63,6 +65,8 @@ pub(crate) enum Failure {
     Unavailable,
     /// As many requests wait as may wait.
     QueueFull,
+    /// As many asynchronous invocations were accepted as may wait.
+    BacklogFull,
     /// It waited as long as a request may wait.
     QueueTimeout(Duration),
     /// The whole request took longer than this, and no instance had it.
@@ -217,6 +221,10 @@ impl Failure {
                 ErrorKind::HeadersTooLarge,
                 format!("the headers are larger than {limit} bytes, or more than {MOST_HEADERS}").into(),
             ),
+            Failure::BadHost => refused(
+                ErrorKind::InvalidRequest,
+                "a request of HTTP/1.1 names one host, as `host: NAME` or `host: NAME:PORT`".into(),
+            ),
             Failure::BodyTooLarge(limit) => {
                 refused(ErrorKind::BodyTooLarge, format!("the body is larger than {limit} bytes").into())
             }
@@ -269,6 +277,9 @@ impl Failure {
             ),
             Failure::QueueFull => {
                 shed(Outcome::QueueFull, "every instance is full, and so is the queue before them".into())
+            }
+            Failure::BacklogFull => {
+                shed(Outcome::QueueFull, "as many asynchronous invocations wait as may wait".into())
             }
             Failure::QueueTimeout(limit) => {
                 shed(Outcome::QueueTimeout, format!("every instance was full for {limit:?}").into())

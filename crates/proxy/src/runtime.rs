@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::asynchronous::{self, Backlog};
 use crate::aws::FrontDoor;
 use crate::connection;
 use crate::settings::SharedRules;
@@ -36,6 +37,8 @@ pub(crate) struct Equipment {
     pub(crate) access_log: AccessLog,
     /// What answers AWS's other services, where something does.
     pub(crate) aws: Option<FrontDoor>,
+    /// What was accepted to be run by and by, where that is done.
+    pub(crate) asynchronous: Option<Arc<Backlog>>,
     /// The rules in force.
     pub(crate) rules: SharedRules,
     /// One permit for each connection that there may be.
@@ -55,9 +58,10 @@ pub(crate) fn run(equipment: Equipment, socket: std::net::TcpListener, seed: [u8
 }
 
 async fn serve(equipment: Equipment, socket: std::net::TcpListener, seed: [u8; 32]) -> io::Result<()> {
-    let Equipment { fleet, metrics, access_log, aws, rules, connections, mut phase } = equipment;
+    let Equipment { fleet, metrics, access_log, aws, asynchronous, rules, connections, mut phase } = equipment;
     let listener = TcpListener::from_std(socket)?;
-    let worker = Rc::new(Worker::new(fleet, metrics, access_log, aws, rules, Pcg64::from_seed(seed)));
+    let worker = Rc::new(Worker::new(fleet, metrics, access_log, aws, asynchronous, rules, Pcg64::from_seed(seed)));
+    tokio::task::spawn_local(asynchronous::resume(Rc::clone(&worker)));
     let open = Rc::new(Open::default());
     let acceptor = Acceptor { worker: Rc::clone(&worker), open: Rc::clone(&open), connections };
     tokio::select! {

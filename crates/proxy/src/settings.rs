@@ -2,6 +2,7 @@
 //! changes.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -15,6 +16,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// How many threads serve; 0 for one per core.
     pub threads: usize,
+    /// Where inputs and answers of asynchronous invocations lie; `None`: none are accepted.
+    pub async_dir: Option<PathBuf>,
     /// What a reload may change.
     pub rules: Rules,
 }
@@ -34,7 +37,7 @@ pub struct Rules {
     pub expose_decisions: bool,
     /// Whether the router asks for the token counts of streams whose client does not, and takes them out again.
     pub inject_include_usage: bool,
-    /// Whether the requests of a key with a tenant carry a `cache_salt` of that tenant to the engine.
+    /// Whether the requests of each key carry a `cache_salt` of its tenant to the engine.
     pub inject_cache_salt: bool,
     /// Further paths that pass to the default endpoint.
     pub allow_paths: Vec<AllowedPath>,
@@ -47,7 +50,8 @@ pub struct Rules {
 impl Settings {
     /// What a configuration says, with one thread per core.
     pub fn of(config: &Config) -> Settings {
-        Settings { listen: config.listen, threads: 0, rules: Rules::of(config) }
+        let async_dir = config.aws.as_ref().map(|aws| aws.async_dir.clone());
+        Settings { listen: config.listen, threads: 0, async_dir, rules: Rules::of(config) }
     }
 }
 

@@ -11,6 +11,7 @@ use rand::Rng;
 use rand_pcg::Pcg64;
 use tokio::sync::Semaphore;
 
+use crate::asynchronous::Backlog;
 use crate::aws::FrontDoor;
 use crate::settings::{Rules, SharedRules};
 use crate::stage::shadow::MOST_UNDER_WAY;
@@ -30,6 +31,8 @@ pub(crate) struct Worker {
     pub(crate) aws: Option<FrontDoor>,
     /// Idle connections to instances.
     pub(crate) pool: Rc<Pool>,
+    /// What was accepted to be run by and by; shared by all threads. `None`: nothing is.
+    pub(crate) asynchronous: Option<Arc<Backlog>>,
     /// One permit for each copy for a shadow variant that there may be.
     pub(crate) shadows: Arc<Semaphore>,
     /// Whether the thread is to stop.
@@ -46,6 +49,7 @@ impl Worker {
         metrics: Arc<Metrics>,
         access_log: AccessLog,
         aws: Option<FrontDoor>,
+        asynchronous: Option<Arc<Backlog>>,
         rules: SharedRules,
         random: Pcg64,
     ) -> Worker {
@@ -55,6 +59,7 @@ impl Worker {
             metrics,
             access_log,
             aws,
+            asynchronous,
             pool: Rc::default(),
             shadows: Arc::new(Semaphore::new(MOST_UNDER_WAY)),
             stop: Stop::new(),

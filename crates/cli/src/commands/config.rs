@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use isotherm_config::{Auth, Config, Environment, InstanceSource, NewKey, Overrides};
+use isotherm_config::{Auth, Config, Environment, InstanceSource, NewKey, NewSigningKey, Overrides};
 use serde_json::json;
 
 use crate::exit::{Failure, Outcome};
@@ -15,7 +15,8 @@ use crate::output;
 Examples:
   isotherm config check isotherm.yaml
   isotherm config schema > isotherm.schema.json
-  isotherm config key alice >> /etc/isotherm/keys")]
+  isotherm config key alice >> /etc/isotherm/keys
+  isotherm config key bob --aws >> /etc/isotherm/keys      for the AWS CLI, boto3 and SDKs")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -37,6 +38,9 @@ enum Action {
     Key {
         /// Whose key it is, as it appears in the access log
         name: String,
+        /// Make a key to sign with, for AWS's clients: an access key's id and its secret
+        #[arg(long)]
+        aws: bool,
         /// Print both as one JSON object instead
         #[arg(long)]
         json: bool,
@@ -47,7 +51,8 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
     match arguments.action {
         Action::Check { file, json } => check(&file, json),
         Action::Schema => output::print_json(&isotherm_config::schema()),
-        Action::Key { name, json } => key(&name, json),
+        Action::Key { name, aws: true, json } => signing_key(&name, json),
+        Action::Key { name, aws: false, json } => key(&name, json),
     }
 }
 
@@ -88,6 +93,13 @@ fn summary(config: &Config) -> Vec<String> {
             ));
         }
     }
+    if let Some(aws) = &config.aws {
+        let (account, region, data_dir) = (&aws.account_id, &aws.region, aws.data_dir.display());
+        lines.push(format!(
+            "  aws       account {account}, {region}, {} providers, kept in {data_dir}",
+            aws.providers.len()
+        ));
+    }
     lines
 }
 
@@ -100,5 +112,19 @@ fn key(name: &str, json: bool) -> Outcome {
     }
     output::print(&format!("{}\n", key.line()))?;
     eprintln!("key for {name}, shown once: {}", key.text());
+    Ok(())
+}
+
+fn signing_key(name: &str, json: bool) -> Outcome {
+    let mut random = [0; 46];
+    getrandom::fill(&mut random).map_err(|error| Failure::running("random numbers", error))?;
+    let key = NewSigningKey::from_random(name, random).map_err(|error| Failure::Usage(error.to_string()))?;
+    let (id, secret) = (key.access_key(), key.secret());
+    if json {
+        return output::print_json(&json!({ "access_key_id": id, "secret_access_key": secret, "line": key.line() }));
+    }
+    output::print(&format!("{}\n", key.line()))?;
+    eprintln!("key for {name}: AWS_ACCESS_KEY_ID={id} AWS_SECRET_ACCESS_KEY={secret}");
+    eprintln!("the keys file holds the secret, too: keep it to yourself (chmod 600)");
     Ok(())
 }

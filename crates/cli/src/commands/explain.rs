@@ -76,7 +76,7 @@ fn by_configuration(file: &Path, arguments: &Arguments, body: &[u8]) -> Result<E
     let _inside = runtime.enter();
     let fleet = Fleet::new(&config, Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))), Clock::start());
     let question =
-        Question { path: arguments.path.as_deref(), body, tenant_id: arguments.tenant_id.as_deref(), principal: None };
+        Question { path: arguments.path.as_deref(), body, tenant_id: arguments.tenant_id.as_deref(), tenant: None };
     isotherm_proxy::explain(&fleet, &Rules::of(&config), &question).map_err(|error| usage(&error))
 }
 

@@ -1,7 +1,9 @@
 //! `isotherm up`: emulated engines, the router and the admin plane in one process, ready for a client.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
-use isotherm_config::{Config, Environment, Overrides};
+use isotherm_config::{Aws, Config, EmulatedProvider, Environment, Overrides, Provider, ProviderRule};
 
 use crate::commands::serve::{describe, until_terminated};
 use crate::exit::{Failure, Outcome};
@@ -28,13 +30,19 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     engine: EngineFlags,
 
+    /// Keep what is created through SageMaker's API here [default: for as long as this runs]
+    #[arg(long, value_name = "DIRECTORY", env = "ISOTHERM_DATA_DIR", help_heading = "SageMaker")]
+    data_dir: Option<PathBuf>,
+
     #[command(flatten)]
     router: RouterFlags,
 }
 
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     let engines = EngineFleet::start(&arguments.engine, arguments.engines)?;
-    let setup = engines.setup(arguments.router.overrides())?;
+    let mut setup = engines.setup(arguments.router.overrides())?;
+    let kept = DataDir::of(arguments.data_dir)?;
+    setup.config.aws = Some(emulated(&arguments.engine, kept.path()));
     let config = setup.config.clone();
     control_runtime()?.block_on(async {
         let termination = Termination::listen().map_err(|error| Failure::running("signals", error))?;
@@ -72,6 +80,11 @@ Or with openai-python:
           messages=[{{"role": "user", "content": "Hello!"}}]):
       print(chunk.choices[0].delta.content or "", end="", flush=True)
 
+Or as SageMaker, with the AWS CLI, boto3 and SDKs, for any credentials:
+
+  export AWS_ENDPOINT_URL=http://{address} AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
+  aws sts get-caller-identity; aws sagemaker list-endpoints
+
 admin http://{admin}
 ready http://{address}
 "#,
@@ -81,6 +94,41 @@ ready http://{address}
         listed = listed.join("\n"),
         token = router.token_path().display(),
     )
+}
+
+/// Where the control plane keeps its state: in a directory of the user's, or in one that goes when this process does.
+enum DataDir {
+    Given(PathBuf),
+    Temporary(tempfile::TempDir),
+}
+
+impl DataDir {
+    fn of(given: Option<PathBuf>) -> Result<DataDir, Failure> {
+        match given {
+            Some(path) => Ok(DataDir::Given(path)),
+            None => {
+                let made = tempfile::Builder::new().prefix("isotherm-").tempdir();
+                made.map(DataDir::Temporary).map_err(|error| Failure::running("temporary directory", error))
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            DataDir::Given(path) => path,
+            DataDir::Temporary(directory) => directory.path(),
+        }
+    }
+}
+
+/// Every instance type is an emulated engine like those that are there already.
+fn emulated(flags: &EngineFlags, data_dir: &Path) -> Aws {
+    let EngineFlags { profile, speed, model } = flags.clone();
+    let engines = EmulatedProvider { profile, speed, model: Some(model) };
+    Aws {
+        providers: vec![ProviderRule::for_any(Provider::Emulated(engines))],
+        ..Aws::in_directory(data_dir.to_owned())
+    }
 }
 
 /// What `up` says beyond its flags: decisions are shown, since seeing them is what it is for.

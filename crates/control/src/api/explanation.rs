@@ -15,8 +15,8 @@ use crate::answer::Problem;
 pub(crate) struct Asked {
     path: Option<String>,
     tenant_id: Option<String>,
-    /// The name of the key that it would be sent with.
-    principal: Option<String>,
+    /// The tenant of the key that it would be sent with; the key's name, where that names no tenant.
+    tenant: Option<String>,
 }
 
 pub(crate) async fn explain(
@@ -28,7 +28,7 @@ pub(crate) async fn explain(
         path: asked.path.as_deref(),
         body: &body,
         tenant_id: asked.tenant_id.as_deref(),
-        principal: asked.principal.as_deref(),
+        tenant: asked.tenant.as_deref(),
     };
     let rules = state.rules.get();
     explanation(&state.fleet, &rules, &question).map(Json).map_err(|error| Problem::bad_request(error.to_string()))

@@ -10,6 +10,7 @@ use isotherm_core::Time;
 use isotherm_fleet::Clock;
 
 use super::preface::Protocol;
+use super::refusal::HeadLimits;
 use crate::worker::Worker;
 
 /// How long a connection without requests is kept. Load balancers in front reuse theirs for 60 s, and must be the ones
@@ -39,6 +40,9 @@ pub(crate) struct State {
     unread: Cell<bool>,
     /// Whether a body broke off whose client would take the connection's end for its end.
     broken_off: Cell<bool>,
+    /// Whether all that was answered so far has been handed to the socket.
+    flushed: Cell<bool>,
+    head_limits: HeadLimits,
 }
 
 /// Whom a request waits for.
@@ -56,7 +60,8 @@ impl State {
     /// A connection of which the first bytes have come.
     pub(super) fn new(worker: &Worker, protocol: Protocol) -> State {
         let now = worker.now();
-        let timeouts = &worker.rules().timeouts;
+        let rules = worker.rules();
+        let timeouts = &rules.timeouts;
         State {
             clock: worker.clock(),
             protocol,
@@ -70,6 +75,8 @@ impl State {
             reading: Cell::new(false),
             unread: Cell::new(false),
             broken_off: Cell::new(false),
+            flushed: Cell::new(true),
+            head_limits: HeadLimits { headers: rules.limits.headers, uri: rules.limits.uri },
         }
     }
 
@@ -77,6 +84,7 @@ impl State {
     pub(super) fn begin_request(state: &Rc<State>, request: &Request<Incoming>) -> InFlight {
         state.under_way.set(state.under_way.get() + 1);
         state.begun.set(true);
+        state.flushed.set(false);
         state.head_since.set(None);
         let mut waits = state.waits.borrow_mut();
         let place = waits.iter().position(|wait| *wait == Wait::Finished).unwrap_or_else(|| {
@@ -138,6 +146,22 @@ impl State {
     /// Whether the client could leave unseen: a request is under way, and nobody reads from the socket.
     pub(super) fn is_unobserved(&self) -> bool {
         self.protocol == Protocol::Http1 && !self.is_quiet() && !self.reading.get()
+    }
+
+    /// The protocol has handed all that it has to the socket.
+    pub(super) fn note_flush(&self) {
+        self.flushed.set(self.is_quiet());
+    }
+
+    /// The limits of a request's head, while whatever is written can only be a refusal of what is none: no request is
+    /// under way, and every answer has gone.
+    pub(super) fn refusing(&self) -> Option<HeadLimits> {
+        (self.protocol == Protocol::Http1 && self.is_quiet() && self.flushed.get()).then_some(self.head_limits)
+    }
+
+    /// What is no request is refused; what follows it is not read.
+    pub(super) fn refuse(&self) {
+        self.unread.set(true);
     }
 
     /// Whether a request was answered whose body was not read.

@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::refusal;
 use super::state::State;
 
 /// How long, and for how many bytes, a client may go on to send a body that nobody reads, so that it comes to read the
@@ -25,6 +26,8 @@ pub(super) struct ClientStream {
     tcp: RefCell<TcpStream>,
     /// What was read before the protocol was known.
     read_ahead: RefCell<BytesMut>,
+    /// What is left to be written of a refusal that was put into words.
+    refusal: RefCell<Bytes>,
     state: Rc<State>,
 }
 
@@ -34,7 +37,8 @@ pub(super) struct Shared(pub(super) Rc<ClientStream>);
 
 impl ClientStream {
     pub(super) fn new(tcp: TcpStream, read_ahead: BytesMut, state: Rc<State>) -> ClientStream {
-        ClientStream { tcp: RefCell::new(tcp), read_ahead: RefCell::new(read_ahead), state }
+        let (tcp, read_ahead) = (RefCell::new(tcp), RefCell::new(read_ahead));
+        ClientStream { tcp, read_ahead, refusal: RefCell::default(), state }
     }
 
     /// Whether the client has closed its side, found out without reading: for a client that has sent further requests
@@ -50,6 +54,29 @@ impl ClientStream {
             Poll::Ready(_) => Poll::Ready(Some(())),
             Poll::Pending => Poll::Pending,
         }
+    }
+
+    /// Takes what the protocol writes by itself, while no request is under way, to refuse what is no request: it is
+    /// written in words instead. False when it is anything else.
+    fn takes_refusal(&self, written: &[u8]) -> bool {
+        let Some(limits) = self.state.refusing() else { return false };
+        let Some(answer) = refusal::in_words(written, limits) else { return false };
+        self.state.refuse();
+        *self.refusal.borrow_mut() = answer;
+        true
+    }
+
+    /// Ready when nothing is left of a refusal.
+    fn poll_refusal(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut refusal = self.refusal.borrow_mut();
+        while !refusal.is_empty() {
+            let written = ready!(Pin::new(&mut *self.tcp.borrow_mut()).poll_write(context, &refusal))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            refusal.advance(written);
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -75,6 +102,10 @@ impl AsyncRead for Shared {
 
 impl AsyncWrite for Shared {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.0.poll_refusal(context))?;
+        if self.0.takes_refusal(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         Pin::new(&mut *self.0.tcp.borrow_mut()).poll_write(context, bytes)
     }
 
@@ -83,6 +114,12 @@ impl AsyncWrite for Shared {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.0.poll_refusal(context))?;
+        if let [only] = slices
+            && self.0.takes_refusal(only)
+        {
+            return Poll::Ready(Ok(only.len()));
+        }
         Pin::new(&mut *self.0.tcp.borrow_mut()).poll_write_vectored(context, slices)
     }
 
@@ -91,10 +128,14 @@ impl AsyncWrite for Shared {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0.tcp.borrow_mut()).poll_flush(context)
+        ready!(self.0.poll_refusal(context))?;
+        ready!(Pin::new(&mut *self.0.tcp.borrow_mut()).poll_flush(context))?;
+        self.0.state.note_flush();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.0.poll_refusal(context))?;
         Pin::new(&mut *self.0.tcp.borrow_mut()).poll_shutdown(context)
     }
 }

@@ -24,7 +24,7 @@ fn fleet(strategy: &str) -> (Fleet, Rules) {
 }
 
 fn question(body: &str) -> Question<'_> {
-    Question { path: None, body: body.as_bytes(), tenant_id: None, principal: None }
+    Question { path: None, body: body.as_bytes(), tenant_id: None, tenant: None }
 }
 
 const CHAT: &str = r#"{"model":"m","messages":[{"role":"user","content":"policy, then a question"}]}"#;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderMap, Version};
 use hyper::body::Incoming;
 
 use super::finish::Record;
@@ -34,6 +36,12 @@ pub(crate) fn accept(head: Parts, body: Incoming, record: &mut Record) -> Result
     if size as u64 > rules.limits.headers || head.headers.len() > MOST_HEADERS {
         return Err(Failure::HeadersTooLarge(rules.limits.headers));
     }
+    if head.version == Version::HTTP_11 && !has_one_host(&head.headers) {
+        return Err(Failure::BadHost);
+    }
+    if !is_framed_plainly(&head.headers) {
+        return Err(Failure::BodyBroken);
+    }
     let route = match (Route::find(&head.method, head.uri.path(), &rules.allow_paths), &record.worker.aws) {
         (Ok(route), _) => route,
         (Err(NoRoute::Method(allowed)), _) => return Err(Failure::MethodNotAllowed(allowed)),
@@ -50,4 +58,22 @@ pub(crate) fn accept(head: Parts, body: Incoming, record: &mut Record) -> Result
     }
     record.route = Some(route.label());
     Ok(Accepted { route, head, body: Upload::Coming(body) })
+}
+
+/// Whether a request of HTTP/1.1 names one host (RFC 9112, section 3.2).
+fn has_one_host(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let is_host = |bytes: &[u8]| Authority::try_from(bytes).is_ok_and(|host| !host.as_str().contains('@'));
+    host.is_empty() || is_host(host.as_bytes())
+}
+
+/// Whether the body comes as it is or in chunks, and in no other coding: those would have to be passed on, or decoded.
+fn is_framed_plainly(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) => coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        (Some(_), Some(_)) => false,
+    }
 }

@@ -72,7 +72,7 @@ pub(crate) struct Record {
     pub(crate) usage: Option<Usage>,
     /// Whether the router asked for that in its client's place.
     pub(crate) usage_is_ours: bool,
-    client: SocketAddr,
+    client: Option<SocketAddr>,
     method: Method,
     uri: Uri,
     /// When the instance was chosen.
@@ -86,8 +86,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The record of a request that arrives now.
-    pub(crate) fn begin(worker: Rc<Worker>, client: SocketAddr, request: &http::request::Parts) -> Record {
+    /// The record of a request that arrives now; without a client, of one that the router runs by itself.
+    pub(crate) fn begin(worker: Rc<Worker>, client: Option<SocketAddr>, request: &http::request::Parts) -> Record {
         let random = u128::from(worker.random()) << 64 | u128::from(worker.random());
         Record {
             rules: worker.rules(),
@@ -245,7 +245,7 @@ impl Record {
         AccessLogEntry {
             time: SystemTime::now() - duration,
             request_id: self.request_id.to_str().unwrap_or_default().into(),
-            client: Some(self.client),
+            client: self.client,
             principal: self.principal.as_ref().map(|holder| holder.name().as_str().into()),
             method: self.method.as_str().into(),
             path: self.uri.path().into(),

@@ -41,6 +41,8 @@ pub(crate) struct Relay {
     own_usage: Option<OwnUsage>,
     /// Whether it goes out in the frames of an event stream.
     is_framed: bool,
+    /// Whether it goes into a file, where last words would be taken for the answer.
+    is_kept: bool,
     /// Whether the head has promised how long the body is, so that nothing can be added.
     has_length: bool,
     /// Whether what is stored under the response's id is to be found again.
@@ -71,10 +73,10 @@ pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay
         pieces = pieces.iter().map(|piece| own_usage.pass(piece)).filter(|passed| !passed.is_empty()).collect();
     }
     headers::clean_response(&mut headers);
-    let mut is_framed = false;
+    let (mut is_framed, mut is_kept) = (false, false);
     if let Some(call) = &record.call {
         headers = envelope::headers(headers, call, &record);
-        is_framed = call.is_framed();
+        (is_framed, is_kept) = (call.is_framed(), call.is_kept());
     }
     if is_framed {
         pieces = pieces.iter().map(|piece| envelope::frames(piece)).collect();
@@ -84,6 +86,7 @@ pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay
     let Placement { slot, .. } = placement;
     let mut relay = Relay {
         is_framed,
+        is_kept,
         has_length: headers.contains_key(CONTENT_LENGTH),
         pieces,
         body,
@@ -289,7 +292,7 @@ impl Relay {
             // The client has all that it waits for.
             Watch::Events(scanner) if scanner.done_seen() && scanner.between_events() => Some(Bytes::new()),
             _ if self.is_framed => Some(envelope::exception(why.exception(), message)),
-            Watch::Events(scanner) if !self.has_length => {
+            Watch::Events(scanner) if !self.has_length && !self.is_kept => {
                 let mut events = ErrorBody::new(kind, message).to_events(self.record.dialect);
                 if !scanner.between_events() {
                     events.splice(0..0, *b"\n\n");

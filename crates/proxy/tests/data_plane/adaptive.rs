@@ -52,7 +52,7 @@ fn told(answer: &Answer) -> (String, String) {
 fn explained(router: &Router, question: &str) -> Explanation {
     let rules = Rules::of(&load(&router.directory().join("isotherm.yaml")).unwrap());
     let body = body(question);
-    let question = Question { path: None, body: body.as_bytes(), tenant_id: None, principal: None };
+    let question = Question { path: None, body: body.as_bytes(), tenant_id: None, tenant: None };
     explain(&router.fleet, &rules, &question).unwrap()
 }
 

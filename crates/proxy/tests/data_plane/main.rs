@@ -10,6 +10,7 @@ mod signer;
 
 mod access_log;
 mod adaptive;
+mod async_inference;
 mod clients_that_leave;
 mod headers_both_ways;
 mod http2;

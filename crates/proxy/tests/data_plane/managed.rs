@@ -30,7 +30,7 @@ pub(crate) fn variant(name: &str, weight: f64, instances: Vec<ManagedInstance>) 
 
 /// An endpoint of this name with these variants.
 pub(crate) fn endpoint(name: &str, variants: Vec<ManagedVariant>) -> ManagedEndpoint {
-    ManagedEndpoint { name: name.into(), variants, shadow: None, components: None }
+    ManagedEndpoint { name: name.into(), variants, shadow: None, components: None, async_output: None }
 }
 
 /// A component with copies of its own, on the instances of `AllTraffic`.

@@ -1,0 +1,67 @@
+//! The services of AWS's that the router speaks: opened, wired to one another, and put behind one front door.
+
+use std::sync::Arc;
+
+use isotherm_cloudwatch::{AlarmState, CloudWatch, Limits, Publisher};
+use isotherm_config::Aws;
+use isotherm_control::{FrontDoor, Services};
+use isotherm_fleet::Fleet;
+use isotherm_sagemaker::ControlPlane;
+use isotherm_sagemaker::deployment::{AlarmSource, Reconciler, Reconciling, Settings};
+use isotherm_sagemaker::providers::Providers;
+use isotherm_store::Store;
+use isotherm_wire::aws::AwsService;
+use tokio::runtime::Handle;
+
+use crate::emulated_instances::EmulatedInstances;
+use crate::exit::Failure;
+
+/// Everything behind the front door.
+pub(crate) struct Cloud {
+    front_door: Arc<FrontDoor>,
+    reconciling: Reconciling,
+}
+
+impl Cloud {
+    /// Opens the state that is kept and goes on with what it says; on the runtime that this is called on.
+    pub(crate) fn open(aws: &Aws, fleet: &Fleet) -> Result<Cloud, Failure> {
+        let store = Arc::new(Store::open(&aws.data_dir).map_err(|error| Failure::Running(error.to_string()))?);
+        let cloudwatch = CloudWatch::open(Some(Arc::clone(&store)), Limits::default())
+            .map_err(|error| Failure::running("alarms", error))?;
+        let account = aws.account_id.as_str();
+        let providers =
+            Providers::new(&aws.providers, &aws.data_dir, |settings| Arc::new(EmulatedInstances::new(settings)));
+        let settings = Settings { artifacts: Some(aws.async_dir.clone()), ..Settings::of_account(account) };
+        let alarms = Arc::new(Alarms(cloudwatch.clone()));
+        let reconciling = Reconciler::new(Arc::clone(&store), fleet.clone(), providers, alarms, settings).spawn();
+        tokio::spawn(Publisher::new(cloudwatch.clone(), fleet.clone(), account).run());
+        let services = Services {
+            sagemaker: Arc::new(ControlPlane::new(store, reconciling.deployer())),
+            cloudwatch: Arc::new(cloudwatch),
+            autoscaling: None,
+        };
+        let front_door = Arc::new(FrontDoor::new(services, Handle::current()));
+        Ok(Cloud { front_door, reconciling })
+    }
+
+    /// What answers requests.
+    pub(crate) fn front_door(&self) -> Arc<dyn AwsService> {
+        Arc::clone(&self.front_door) as Arc<dyn AwsService>
+    }
+
+    /// Ends every instance that was started; what is kept says that they shall be, so the next life starts them again.
+    pub(crate) async fn shutdown(self) {
+        self.reconciling.shutdown().await;
+    }
+}
+
+/// CloudWatch's alarms, as deployments ask for them.
+struct Alarms(CloudWatch);
+
+impl AlarmSource for Alarms {
+    fn in_alarm(&self, account: &str, names: &[String]) -> Option<String> {
+        let states = self.0.alarm_states(account, names.iter().map(String::as_str));
+        let mut named = names.iter().zip(states);
+        named.find(|(_, state)| *state == Some(AlarmState::Alarm)).map(|(name, _)| name.clone())
+    }
+}
