@@ -39,5 +39,5 @@ pub use sessions::{Pin, Session, Sessions};
 pub use status::InstanceStatus;
 pub use stored_responses::StoredResponses;
 pub use tasks::FleetTasks;
-pub use topology::{Adapter, Component, Endpoint, Owner, Serving, Topology, TrafficShare};
+pub use topology::{Adapter, AsyncOutput, Component, Endpoint, Owner, Serving, Topology, TrafficShare};
 pub use variant::{InstanceNow, OrderedInstance, Placement, QueueFull, ScoredInstance, SlotGuard, Variant, Waiting};

@@ -13,7 +13,7 @@ use tracing::info;
 
 use crate::fleet::Writer;
 use crate::reconcile::Desired;
-use crate::{Adapter, Component, Endpoint, Fleet, Origin, Owner, Topology, TrafficShare, Variant};
+use crate::{Adapter, AsyncOutput, Component, Endpoint, Fleet, Origin, Owner, Topology, TrafficShare, Variant};
 
 /// An endpoint as its control plane wants it.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,8 @@ pub struct ManagedEndpoint {
     pub shadow: Option<ManagedVariant>,
     /// What lies on its instances; `None` where they serve requests that name no component.
     pub components: Option<Vec<ManagedComponent>>,
+    /// Where answers of asynchronous invocations go; `None` for the router's own place.
+    pub async_output: Option<AsyncOutput>,
 }
 
 /// A variant as its control plane wants it.
@@ -181,7 +183,8 @@ impl Fleet {
             all.extend(adapters);
             all
         });
-        Endpoint::managed(Arc::clone(&wanted.name), variants, shadow, components)
+        let async_output = wanted.async_output.clone();
+        Endpoint::managed(Arc::clone(&wanted.name), variants, shadow, components, async_output)
     }
 
     fn base(

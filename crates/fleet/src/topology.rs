@@ -30,6 +30,16 @@ pub struct Endpoint {
     shadow: Option<TrafficShare>,
     /// Present where the endpoint's instances hold inference components, even before there is one.
     components: Option<Vec<Arc<Component>>>,
+    async_output: Option<AsyncOutput>,
+}
+
+/// Where answers of asynchronous invocations go, as `s3://BUCKET/PREFIX`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AsyncOutput {
+    /// Below this, answers.
+    pub answers: String,
+    /// Below this, what is told of failures; `None`: beside the answers.
+    pub failures: Option<String>,
 }
 
 /// Who decides what an endpoint consists of.
@@ -150,7 +160,7 @@ impl Topology {
 impl Endpoint {
     /// An endpoint of the file.
     pub(crate) fn of_file(name: Arc<str>, variants: Vec<TrafficShare>) -> Endpoint {
-        Endpoint { name, owner: Owner::File, variants, shadow: None, components: None }
+        Endpoint { name, owner: Owner::File, variants, shadow: None, components: None, async_output: None }
     }
 
     /// An endpoint of a control plane.
@@ -159,8 +169,9 @@ impl Endpoint {
         variants: Vec<TrafficShare>,
         shadow: Option<TrafficShare>,
         components: Option<Vec<Arc<Component>>>,
+        async_output: Option<AsyncOutput>,
     ) -> Endpoint {
-        Endpoint { name, owner: Owner::Managed, variants, shadow, components }
+        Endpoint { name, owner: Owner::Managed, variants, shadow, components, async_output }
     }
 
     /// Its name.
@@ -183,6 +194,11 @@ impl Endpoint {
     /// The variant that gets a copy of the requests, and whose answers nobody sees.
     pub fn shadow(&self) -> Option<&TrafficShare> {
         self.shadow.as_ref()
+    }
+
+    /// Where answers of asynchronous invocations go; `None` for the router's own place.
+    pub fn async_output(&self) -> Option<&AsyncOutput> {
+        self.async_output.as_ref()
     }
 
     /// Whether requests have to name an inference component: its instances hold nothing else.

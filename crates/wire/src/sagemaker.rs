@@ -10,5 +10,5 @@ mod session;
 pub use asynchronous::{AsyncInvocation, InputLocation, LONGEST_INLINE};
 pub use error::{Fault, ModelError, RuntimeError, Scene};
 pub use invalid::Invalid;
-pub use invocation::{Invocation, Operation, headers_for_container};
+pub use invocation::{Invocation, Operation, headers_for_container, headers_of_operation};
 pub use session::{ClosedSession, NewSession, SessionId};

@@ -34,7 +34,7 @@ fn variant(text: &str, revision: u64, weight: f64, ids: &[&str]) -> ManagedVaria
 }
 
 fn endpoint(variants: Vec<ManagedVariant>) -> ManagedEndpoint {
-    ManagedEndpoint { name: "ep".into(), variants, shadow: None, components: None }
+    ManagedEndpoint { name: "ep".into(), variants, shadow: None, components: None, async_output: None }
 }
 
 fn empty() -> Fleet {

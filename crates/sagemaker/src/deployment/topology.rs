@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use isotherm_config::{Health, Name, NameError, TrafficWeight};
 use isotherm_core::Routing;
-use isotherm_fleet::{ComponentKind, ManagedComponent, ManagedEndpoint, ManagedInstance, ManagedVariant};
+use isotherm_fleet::{AsyncOutput, ComponentKind, ManagedComponent, ManagedEndpoint, ManagedInstance, ManagedVariant};
 
 use super::progress::{Kind, Phase, Progress, Unit};
 use super::traffic::weight;
@@ -69,7 +69,15 @@ pub(super) fn topology<'a>(
         if is_shadow { shadow = Some(managed) } else { variants.push(managed) }
     }
     let components = has_components.then(|| components(record, hosted, &reached)).transpose()?;
-    Ok(Some(ManagedEndpoint { name: fleet_name(record, own_account), variants, shadow, components }))
+    let (name, async_output) = (fleet_name(record, own_account), async_output(record));
+    Ok(Some(ManagedEndpoint { name, variants, shadow, components, async_output }))
+}
+
+/// Where answers of asynchronous invocations go, where the endpoint's configuration says so.
+fn async_output(record: &EndpointRecord) -> Option<AsyncOutput> {
+    let output = record.serving.settings.async_inference_config.as_ref()?.get("OutputConfig")?;
+    let path = |name: &str| output.get(name).and_then(|path| path.as_str()).map(str::to_owned);
+    Some(AsyncOutput { answers: path("S3OutputPath")?, failures: path("S3FailurePath") })
 }
 
 /// Every group and revision that is, or is to be, in the order of the variants; of two revisions the older first.

@@ -1,6 +1,6 @@
 //! The headers of `InvokeEndpoint` and `InvokeEndpointWithResponseStream`.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::invalid::Invalid;
 use super::member::{Member, Pattern, check_all, for_container};
@@ -134,10 +134,17 @@ pub fn headers_for_container(headers: &HeaderMap, operation: Operation) -> Heade
     for_container(operation.members(), headers)
 }
 
+/// The headers of a request that are members of an operation and reach the container, under the names under which they
+/// came.
+pub fn headers_of_operation(
+    headers: &HeaderMap,
+    operation: Operation,
+) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+    headers.iter().filter(move |(name, _)| operation.members().iter().any(|member| member.header == name.as_str()))
+}
+
 #[cfg(test)]
 mod tests {
-    use http::{HeaderName, HeaderValue};
-
     use super::*;
 
     fn map(lines: &[(&'static str, &str)]) -> HeaderMap {
