@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use isotherm_cloudwatch::CallingAlarm;
@@ -14,7 +13,7 @@ use crate::decide::{Called, Measured, Situation, Wish, by_steps, by_tracking, to
 use crate::error::Refusal;
 use crate::metrics::Gauge;
 use crate::record::{Activity, ActivityStatus, Change, Policy, PolicyKind, TargetTracking};
-use crate::resource::{Capacity, ScalableResources};
+use crate::resource::Capacity;
 use crate::service::{AutoScaling, random_id, unix_time};
 
 /// How long a metric must be too high or too low.
@@ -35,10 +34,12 @@ impl Default for Pace {
     }
 }
 
+/// How long a target is left alone after a change that could not be, in seconds.
+const PAUSE: u64 = 60;
+
 /// Scales what is registered.
 pub struct Controller {
     scaling: AutoScaling,
-    resources: Arc<dyn ScalableResources>,
     pace: Pace,
     /// Since when metrics are there: they do not outlive the process.
     started: u64,
@@ -46,8 +47,8 @@ pub struct Controller {
 
 impl Controller {
     /// A controller that begins now.
-    pub fn new(scaling: AutoScaling, resources: Arc<dyn ScalableResources>, pace: Pace) -> Controller {
-        Controller { scaling, resources, pace, started: unix_time() }
+    pub fn new(scaling: AutoScaling, pace: Pace) -> Controller {
+        Controller { scaling, pace, started: unix_time() }
     }
 
     /// Looks at every target again and again. Never ends.
@@ -70,13 +71,14 @@ impl Controller {
 
     async fn look_at(&self, key: &Key, now: u64) -> Result<(), String> {
         let Some(entry) = self.scaling.book().get(key).cloned() else { return Ok(()) };
-        let capacity = self.resources.capacity(&entry.target.owner, &key.1).await?;
+        let capacity = self.scaling.resources().capacity(&entry.target.owner, &key.1).await?;
         let Some(capacity) = capacity else {
             info!(resource = %key.1, "scalable target deregistered: its resource is gone");
             return self.scaling.book().remove_target(key).map(drop).map_err(words);
         };
         self.complete_activities(key, capacity, now)?;
-        if !capacity.settled {
+        let failed = entry.activities.front().filter(|activity| activity.status == ActivityStatus::Failed);
+        if !capacity.settled || failed.is_some_and(|failed| now < failed.start + PAUSE) {
             return Ok(());
         }
         match self.decide(&entry, capacity, now) {
@@ -148,7 +150,7 @@ impl Controller {
         now: u64,
     ) -> Result<(), String> {
         let resource = &key.1;
-        let done = self.resources.set_capacity(&entry.target.owner, resource, desired).await;
+        let done = self.scaling.resources().set_capacity(&entry.target.owner, resource, desired).await;
         let counted = resource.counted();
         let (status, message) = match &done {
             Ok(()) => (

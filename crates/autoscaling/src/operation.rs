@@ -14,7 +14,9 @@ pub(crate) use self::activities::describe_scaling_activities;
 pub(crate) use self::policies::{delete_scaling_policy, describe_scaling_policies};
 pub(crate) use self::put_policy::put_scaling_policy;
 pub(crate) use self::tags::{list_tags_for_resource, tag_resource, untag_resource};
-pub(crate) use self::targets::{deregister_scalable_target, describe_scalable_targets, register_scalable_target};
+pub(crate) use self::targets::{
+    check_existence, deregister_scalable_target, describe_scalable_targets, register_scalable_target,
+};
 use crate::error::Refusal;
 use crate::resource::{NAMESPACE, Owner, Resource};
 

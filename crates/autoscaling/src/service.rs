@@ -4,13 +4,12 @@
 mod tests;
 
 use std::fmt;
-use std::future::ready;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use isotherm_cloudwatch::CloudWatch;
 use isotherm_cloudwatch::document::Document;
 use isotherm_store::{Store, StoreError};
@@ -20,6 +19,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::book::Book;
 use crate::error::Refusal;
 use crate::operation::{self, Call};
+use crate::resource::ScalableResources;
 
 /// What precedes the operation's name in `X-Amz-Target`.
 const TARGET: &str = "AnyScaleFrontendService.";
@@ -49,6 +49,7 @@ pub struct AutoScaling {
 struct Shared {
     book: Mutex<Book>,
     cloudwatch: CloudWatch,
+    resources: Arc<dyn ScalableResources>,
 }
 
 impl AutoScaling {
@@ -57,24 +58,38 @@ impl AutoScaling {
     /// # Errors
     ///
     /// Those of reading the store.
-    pub fn open(store: Option<Arc<Store>>, cloudwatch: CloudWatch) -> Result<AutoScaling, StoreError> {
+    pub fn open(
+        store: Option<Arc<Store>>,
+        cloudwatch: CloudWatch,
+        resources: Arc<dyn ScalableResources>,
+    ) -> Result<AutoScaling, StoreError> {
         let book = Mutex::new(Book::open(store)?);
-        Ok(AutoScaling { shared: Arc::new(Shared { book, cloudwatch }) })
+        Ok(AutoScaling { shared: Arc::new(Shared { book, cloudwatch, resources }) })
     }
 
     /// The answer to a request that comes at `now`, in seconds of Unix time.
-    pub fn answer(&self, request: &AwsRequest, now: u64) -> Response<Bytes> {
+    pub async fn answer(&self, request: &AwsRequest, now: u64) -> Response<Bytes> {
+        response(self.result(request, now).await)
+    }
+
+    async fn result(&self, request: &AwsRequest, now: u64) -> Result<Document, Refusal> {
         let target = request.head.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
         let name = target.and_then(|target| target.strip_prefix(TARGET)).unwrap_or_default();
         let known = OPERATIONS.iter().find(|(known, _)| *known == name);
-        let result = known.ok_or_else(|| Refusal::unknown_operation(name)).and_then(|(_, operation)| {
-            let input = Document::from_json(&request.body).map_err(|error| Refusal {
-                shape: "SerializationException",
-                message: format!("The body is no JSON: {error}."),
-            })?;
-            operation(self, Call { caller: &request.caller, now }, &input)
-        });
-        response(result)
+        let (_, operation) = known.ok_or_else(|| Refusal::unknown_operation(name))?;
+        let input = Document::from_json(&request.body).map_err(|error| Refusal {
+            shape: "SerializationException",
+            message: format!("The body is no JSON: {error}."),
+        })?;
+        let call = Call { caller: &request.caller, now };
+        if name == "RegisterScalableTarget" {
+            operation::check_existence(&*self.shared.resources, call, &input).await?;
+        }
+        operation(self, call, &input)
+    }
+
+    pub(crate) fn resources(&self) -> &dyn ScalableResources {
+        &*self.shared.resources
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
@@ -88,7 +103,8 @@ impl AutoScaling {
 
 impl AwsService for AutoScaling {
     fn call(&self, request: AwsRequest) -> Answering {
-        Box::pin(ready(self.answer(&request, unix_time())))
+        let service = self.clone();
+        Box::pin(async move { service.answer(&request, unix_time()).await })
     }
 }
 
@@ -108,11 +124,7 @@ fn response(result: Result<Document, Refusal>) -> Response<Bytes> {
     };
     let mut response = Response::new(Bytes::from(body.to_json()));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.1"));
-    if let Ok(id) = HeaderValue::from_str(&random_id()) {
-        headers.insert(HeaderName::from_static("x-amzn-requestid"), id);
-    }
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.1"));
     response
 }
 
@@ -121,7 +133,7 @@ pub(crate) fn unix_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// A random UUID, as AWS numbers requests, policies and activities.
+/// A random UUID, as AWS numbers targets, policies and activities.
 pub(crate) fn random_id() -> String {
     let mut random = [0; 16];
     // Without random numbers nothing has a name of its own, which harms only those who tell things apart by it.

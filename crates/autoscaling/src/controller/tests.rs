@@ -1,6 +1,7 @@
 //! Stories of scaling, over resources that are numbers.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use http::Request;
 use isotherm_cloudwatch::{CloudWatch, Dimension, Limits, Metric, Resolution, Summary, Unit};
@@ -9,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::resource::{Owner, Resource, Working};
+use crate::resource::{Owner, Resource, ScalableResources, Working};
 
 const ACCOUNT: &str = "123456789012";
 const NOON: u64 = 1_795_953_600;
@@ -47,16 +48,16 @@ fn variant() -> Resource {
 
 impl Story {
     /// A variant with so many instances, scalable between 1 and 10.
-    fn begin(instances: u32) -> Story {
+    async fn begin(instances: u32) -> Story {
         let cloudwatch = CloudWatch::open(None, Limits::default()).expect("no store to read");
-        let scaling = AutoScaling::open(None, cloudwatch.clone()).expect("no store to read");
         let numbers = Arc::new(Numbers::default());
-        let mut controller =
-            Controller::new(scaling.clone(), Arc::clone(&numbers) as Arc<dyn ScalableResources>, Pace::default());
+        let resources = Arc::clone(&numbers) as Arc<dyn ScalableResources>;
+        let scaling = AutoScaling::open(None, cloudwatch.clone(), resources).expect("no store to read");
+        let mut controller = Controller::new(scaling.clone(), Pace::default());
         controller.started = NOON;
         let story = Story { cloudwatch, scaling, numbers, controller };
         story.have(instances);
-        story.ask("RegisterScalableTarget", json!({"MinCapacity": 1, "MaxCapacity": 10}));
+        story.ask("RegisterScalableTarget", json!({"MinCapacity": 1, "MaxCapacity": 10})).await;
         story
     }
 
@@ -69,7 +70,7 @@ impl Story {
         self.numbers.0.lock().get(&variant()).map(|capacity| capacity.desired)
     }
 
-    fn ask(&self, operation: &str, mut input: Value) -> Value {
+    async fn ask(&self, operation: &str, mut input: Value) -> Value {
         input["ServiceNamespace"] = json!("sagemaker");
         input["ResourceId"] = json!("endpoint/chat/variant/blue");
         input["ScalableDimension"] = json!("sagemaker:variant:DesiredInstanceCount");
@@ -77,18 +78,18 @@ impl Story {
         let (head, ()) = Request::post("/").header("x-amz-target", target).body(()).expect("a head").into_parts();
         let caller = Caller { account: ACCOUNT.into(), region: "eu-west-1".into(), access_key: None, name: None };
         let request = AwsRequest { head, body: input.to_string().into(), caller };
-        let response = self.scaling.answer(&request, NOON);
+        let response = self.scaling.answer(&request, NOON).await;
         let body: Value = serde_json::from_slice(response.body()).expect("JSON");
         assert_eq!(response.status(), 200, "{operation}: {body}");
         body
     }
 
-    fn track(&self, metric: &str, target: f64) {
+    async fn track(&self, metric: &str, target: f64) {
         let configuration =
             json!({"TargetValue": target, "PredefinedMetricSpecification": {"PredefinedMetricType": metric}});
         let policy = json!({"PolicyName": metric, "PolicyType": "TargetTrackingScaling",
             "TargetTrackingScalingPolicyConfiguration": configuration});
-        self.ask("PutScalingPolicy", policy);
+        self.ask("PutScalingPolicy", policy).await;
     }
 
     fn measure(&self, name: &str, time: u64, value: f64) {
@@ -110,8 +111,8 @@ impl Story {
 
 #[tokio::test]
 async fn capacity_follows_the_load_out_and_in() {
-    let story = Story::begin(2);
-    story.track("SageMakerVariantConcurrentRequestsPerModelHighResolution", 5.0);
+    let story = Story::begin(2).await;
+    story.track("SageMakerVariantConcurrentRequestsPerModelHighResolution", 5.0).await;
     story.load(40.0, NOON, 20).await;
     assert_eq!(story.instances(), Some(2), "two periods are too few");
     story.load(40.0, NOON + 20, 10).await;
@@ -124,7 +125,7 @@ async fn capacity_follows_the_load_out_and_in() {
     assert_eq!(story.instances(), Some(7), "one at a time");
     story.load(12.0, NOON + 2420, 3600).await;
     assert_eq!(story.instances(), Some(3), "12 requests at 5 each, at 90 % of that");
-    let activities = story.ask("DescribeScalingActivities", json!({}));
+    let activities = story.ask("DescribeScalingActivities", json!({})).await;
     let first = activities["ScalingActivities"].as_array().and_then(|all| all.last()).expect("activities").clone();
     assert_eq!(first["Description"], "Setting desired instance count to 8.");
     assert_eq!(first["StatusCode"], "Successful");
@@ -133,8 +134,8 @@ async fn capacity_follows_the_load_out_and_in() {
 
 #[tokio::test]
 async fn invocations_are_counted_by_the_minute_and_none_are_no_load() {
-    let story = Story::begin(2);
-    story.track("SageMakerVariantInvocationsPerInstance", 100.0);
+    let story = Story::begin(2).await;
+    story.track("SageMakerVariantInvocationsPerInstance", 100.0).await;
     for minute in 0..3 {
         for second in [5, 25, 45] {
             story.measure("InvocationsPerInstance", NOON + minute * 60 + second, 80.0);
@@ -152,8 +153,8 @@ async fn invocations_are_counted_by_the_minute_and_none_are_no_load() {
 
 #[tokio::test]
 async fn a_new_process_waits_until_it_has_seen_enough() {
-    let mut story = Story::begin(4);
-    story.track("SageMakerVariantInvocationsPerInstance", 100.0);
+    let mut story = Story::begin(4).await;
+    story.track("SageMakerVariantInvocationsPerInstance", 100.0).await;
     story.controller.started = NOON + 5000;
     story.controller.round(NOON + 5600).await;
     assert_eq!(story.instances(), Some(4), "no values do not mean no requests yet");
@@ -163,8 +164,8 @@ async fn a_new_process_waits_until_it_has_seen_enough() {
 
 #[tokio::test]
 async fn bounds_are_kept_and_the_resource_must_be_at_rest() {
-    let story = Story::begin(2);
-    story.ask("RegisterScalableTarget", json!({"MinCapacity": 4}));
+    let story = Story::begin(2).await;
+    story.ask("RegisterScalableTarget", json!({"MinCapacity": 4})).await;
     let resting = Capacity { desired: 2, running: 2, settled: false };
     story.numbers.0.lock().insert(variant(), resting);
     story.controller.round(NOON).await;
@@ -172,51 +173,58 @@ async fn bounds_are_kept_and_the_resource_must_be_at_rest() {
     story.have(2);
     story.controller.round(NOON + 10).await;
     assert_eq!(story.instances(), Some(4));
-    story.ask("RegisterScalableTarget", json!({"MinCapacity": 1, "MaxCapacity": 3}));
+    story.ask("RegisterScalableTarget", json!({"MinCapacity": 1, "MaxCapacity": 3})).await;
     story.controller.round(NOON + 20).await;
     assert_eq!(story.instances(), Some(3));
 }
 
 #[tokio::test]
 async fn a_target_whose_resource_is_gone_is_deregistered() {
-    let story = Story::begin(2);
+    let story = Story::begin(2).await;
     story.controller.round(NOON).await;
-    assert_eq!(story.ask("DescribeScalableTargets", json!({}))["ScalableTargets"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        story.ask("DescribeScalableTargets", json!({})).await["ScalableTargets"].as_array().map(Vec::len),
+        Some(1)
+    );
     story.numbers.0.lock().clear();
     story.controller.round(NOON + 10).await;
-    assert_eq!(story.ask("DescribeScalableTargets", json!({}))["ScalableTargets"], json!([]));
+    assert_eq!(story.ask("DescribeScalableTargets", json!({})).await["ScalableTargets"], json!([]));
 }
 
 #[tokio::test]
 async fn a_change_that_cannot_be_is_told() {
-    let story = Story::begin(2);
-    story.ask("RegisterScalableTarget", json!({"MinCapacity": 95, "MaxCapacity": 99}));
+    let story = Story::begin(2).await;
+    story.ask("RegisterScalableTarget", json!({"MinCapacity": 95, "MaxCapacity": 99})).await;
     story.controller.round(NOON).await;
-    let activities = story.ask("DescribeScalingActivities", json!({}));
+    let activities = story.ask("DescribeScalingActivities", json!({})).await;
     let failed = &activities["ScalingActivities"][0];
     assert_eq!(failed["StatusCode"], "Failed");
     assert_eq!(failed["StatusMessage"], "Failed to set desired instance count to 95: no machines left");
     assert_eq!(failed["Cause"], "minimum capacity was set to 95");
+    story.controller.round(NOON + 59).await;
+    story.controller.round(NOON + 60).await;
+    let activities = story.ask("DescribeScalingActivities", json!({})).await;
+    assert_eq!(activities["ScalingActivities"].as_array().map(Vec::len), Some(2), "tried again after a pause");
 }
 
 #[tokio::test]
 async fn suspended_scaling_does_nothing() {
-    let story = Story::begin(2);
-    story.track("SageMakerVariantConcurrentRequestsPerModelHighResolution", 5.0);
+    let story = Story::begin(2).await;
+    story.track("SageMakerVariantConcurrentRequestsPerModelHighResolution", 5.0).await;
     let suspended = json!({"DynamicScalingOutSuspended": true});
-    story.ask("RegisterScalableTarget", json!({ "SuspendedState": suspended }));
+    story.ask("RegisterScalableTarget", json!({ "SuspendedState": suspended })).await;
     story.load(40.0, NOON, 60).await;
     assert_eq!(story.instances(), Some(2));
 }
 
 #[tokio::test]
 async fn an_alarm_brings_a_resource_back_from_zero() {
-    let story = Story::begin(0);
-    story.ask("RegisterScalableTarget", json!({"MinCapacity": 0}));
+    let story = Story::begin(0).await;
+    story.ask("RegisterScalableTarget", json!({"MinCapacity": 0})).await;
     let steps = json!({"AdjustmentType": "ChangeInCapacity", "Cooldown": 60,
         "StepAdjustments": [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}]});
     let policy = json!({"PolicyName": "wake", "PolicyType": "StepScaling", "StepScalingPolicyConfiguration": steps});
-    let arn = story.ask("PutScalingPolicy", policy)["PolicyARN"].clone();
+    let arn = story.ask("PutScalingPolicy", policy).await["PolicyARN"].clone();
     story.alarm(&arn);
     story.controller.round(NOON + 10).await;
     assert_eq!(story.instances(), Some(0), "nothing was asked for yet");
@@ -226,7 +234,7 @@ async fn an_alarm_brings_a_resource_back_from_zero() {
     assert_eq!(story.instances(), Some(1));
     story.controller.round(NOON + 40).await;
     assert_eq!(story.instances(), Some(1), "it cools down");
-    let described = story.ask("DescribeScalingPolicies", json!({}));
+    let described = story.ask("DescribeScalingPolicies", json!({})).await;
     assert_eq!(described["ScalingPolicies"][0]["Alarms"][0]["AlarmName"], "no-capacity");
 }
 

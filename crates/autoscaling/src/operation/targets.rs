@@ -6,8 +6,26 @@ use isotherm_cloudwatch::input::{Input, Violations};
 use super::{Call, LONG, about, answer, check, is_sagemaker, named, nothing, page, resource, tags};
 use crate::error::Refusal;
 use crate::record::{Suspended, Target};
-use crate::resource::{Owner, Resource};
+use crate::resource::{Owner, Resource, ScalableResources};
 use crate::service::{AutoScaling, random_id};
+
+/// Refuses to register what is not there; what is not well named is left to the operation.
+pub(crate) async fn check_existence(
+    resources: &dyn ScalableResources,
+    call: Call<'_>,
+    input: &Document,
+) -> Result<(), Refusal> {
+    let text = |member| input.member(member).as_text().unwrap_or_default();
+    let Some(resource) = Resource::named(text("ResourceId"), text("ScalableDimension")) else { return Ok(()) };
+    match resources.capacity(&call.owner(), &resource).await {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => {
+            let message = format!("There is nothing to scale for {}: create it first.", named(&resource));
+            Err(Refusal::validation(message))
+        }
+        Err(problem) => Err(Refusal::internal(problem)),
+    }
+}
 
 /// Makes a resource scalable, or changes its bounds.
 pub(crate) fn register_scalable_target(

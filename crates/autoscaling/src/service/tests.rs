@@ -1,25 +1,57 @@
 //! Tests of the operations.
 
+use std::future::ready;
+
+use futures_util::FutureExt;
 use http::Request;
 use isotherm_cloudwatch::Limits;
 use isotherm_wire::aws::Caller;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::resource::{Capacity, Owner, Resource, Working};
 
 const NOON: u64 = 1_795_953_600;
 
 fn service(store: Option<Arc<Store>>) -> AutoScaling {
     let cloudwatch = CloudWatch::open(None, Limits::default()).expect("no store to read");
-    AutoScaling::open(store, cloudwatch).expect("a readable store")
+    AutoScaling::open(store, cloudwatch, Arc::new(AllButOne)).expect("a readable store")
+}
+
+/// Two of everything, except of the endpoint `none`.
+struct AllButOne;
+
+impl ScalableResources for AllButOne {
+    fn capacity<'a>(&'a self, _: &'a Owner, resource: &'a Resource) -> Working<'a, Option<Capacity>> {
+        let is_none = matches!(resource, Resource::Variant { endpoint, .. } if endpoint == "none");
+        Box::pin(ready(Ok((!is_none).then_some(Capacity { desired: 2, running: 2, settled: true }))))
+    }
+
+    fn set_capacity<'a>(&'a self, _: &'a Owner, _: &'a Resource, _: u32) -> Working<'a, ()> {
+        Box::pin(ready(Ok(())))
+    }
 }
 
 fn ask(service: &AutoScaling, operation: &str, input: &Value) -> (u16, Value) {
     let target = format!("AnyScaleFrontendService.{operation}");
     let (head, ()) = Request::post("/").header("x-amz-target", target).body(()).expect("a head").into_parts();
     let caller = Caller { account: "123456789012".into(), region: "eu-west-1".into(), access_key: None, name: None };
-    let response = service.answer(&AwsRequest { head, body: input.to_string().into(), caller }, NOON);
-    (response.status().as_u16(), serde_json::from_slice(response.body()).expect("JSON"))
+    let request = AwsRequest { head, body: input.to_string().into(), caller };
+    let response = service.answer(&request, NOON).now_or_never().expect("nothing to wait for");
+    (response.status().as_u16(), whole(serde_json::from_slice(response.body()).expect("JSON")))
+}
+
+/// The same with `2.0` as `2`, so that it compares with what is written in tests.
+fn whole(value: Value) -> Value {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(number) if number.fract() == 0.0 => json!(number as i64),
+            _ => Value::Number(number),
+        },
+        Value::Array(values) => values.into_iter().map(whole).collect(),
+        Value::Object(members) => members.into_iter().map(|(name, value)| (name, whole(value))).collect(),
+        other => other,
+    }
 }
 
 fn done(service: &AutoScaling, operation: &str, input: Value) -> Value {
@@ -135,6 +167,11 @@ fn what_cannot_be_is_refused_with_what_can() {
             "RegisterScalableTarget",
             about(json!({"ResourceId": "endpoint/new/variant/a", "MinCapacity": 1})),
             "MinCapacity and MaxCapacity are required",
+        ),
+        (
+            "RegisterScalableTarget",
+            about(json!({"ResourceId": "endpoint/none/variant/a", "MinCapacity": 1, "MaxCapacity": 1})),
+            "There is nothing to scale for service namespace: sagemaker, resource ID: endpoint/none/variant/a",
         ),
         ("RegisterScalableTarget", about(json!({"Tags": {"a": "b"}})), "use TagResource"),
         ("PutScalingPolicy", tracking(json!({"TargetValue": 0})), "TargetValue must be greater than 0"),

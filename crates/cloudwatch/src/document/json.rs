@@ -40,7 +40,8 @@ fn value(document: &Document) -> Value {
     match document {
         Document::Null => Value::Null,
         Document::Boolean(value) => Value::Bool(*value),
-        Document::Number(number) | Document::Timestamp(number) => json_number(*number),
+        Document::Number(number) => double(*number),
+        Document::Timestamp(seconds) => moment(*seconds),
         Document::Integer(number) => Value::Number((*number).into()),
         Document::Text(text) => Value::String(text.clone()),
         Document::List(values) => Value::Array(values.iter().map(value).collect()),
@@ -53,11 +54,12 @@ fn value(document: &Document) -> Value {
     }
 }
 
-/// Whole numbers without a fraction, as integers are written; JSON has no word for what is no number.
-fn json_number(number: f64) -> Value {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() < EXACT {
-        return Value::Number(Number::from(number as i64));
-    }
+/// With a fraction, even of 0, so that clients read no integer; JSON has no word for what is no number.
+fn double(number: f64) -> Value {
     Number::from_f64(number).map_or_else(|| Value::String(number.to_string()), Value::Number)
+}
+
+/// Whole seconds without a fraction, as AWS writes them.
+fn moment(seconds: f64) -> Value {
+    if seconds.fract() == 0.0 { Value::Number(Number::from(seconds as i64)) } else { double(seconds) }
 }

@@ -19,7 +19,7 @@ fn ask_as(account: &str, service: &CloudWatch, now: u64, operation: &str, input:
     let (head, ()) = Request::post("/").header("x-amz-target", target).body(()).expect("a valid head").into_parts();
     let caller = Caller { account: account.to_owned(), region: "eu-west-1".to_owned(), access_key: None, name: None };
     let response = service.answer(&AwsRequest { head, body: input.to_string().into(), caller }, now);
-    let body = serde_json::from_slice(response.body()).unwrap_or(Value::Null);
+    let body = serde_json::from_slice(response.body()).map_or(Value::Null, whole);
     (response.status().as_u16(), body)
 }
 
@@ -27,6 +27,19 @@ fn ask(service: &CloudWatch, now: u64, operation: &str, input: Value) -> Value {
     let (status, body) = ask_as("123456789012", service, now, operation, &input);
     assert_eq!(status, 200, "{operation}: {body}");
     body
+}
+
+/// The same with `2.0` as `2`, so that it compares with what is written in tests.
+fn whole(value: Value) -> Value {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(number) if number.fract() == 0.0 => json!(number as i64),
+            _ => Value::Number(number),
+        },
+        Value::Array(values) => values.into_iter().map(whole).collect(),
+        Value::Object(members) => members.into_iter().map(|(name, value)| (name, whole(value))).collect(),
+        other => other,
+    }
 }
 
 /// The message of a refusal.
