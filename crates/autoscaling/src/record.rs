@@ -115,9 +115,12 @@ pub(crate) struct Steps {
 /// What a step's figure means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Adjustment {
-    ChangeInCapacity,
-    PercentChangeInCapacity,
-    ExactCapacity,
+    /// So many more or, if negative, less.
+    By,
+    /// So many percent more or less.
+    ByPercent,
+    /// So many.
+    To,
 }
 
 /// One step: from which excess over the alarm's threshold to which, and what then.
@@ -189,9 +192,9 @@ impl Adjustment {
     /// What the word means.
     pub(crate) fn named(word: &str) -> Option<Adjustment> {
         match word {
-            "ChangeInCapacity" => Some(Adjustment::ChangeInCapacity),
-            "PercentChangeInCapacity" => Some(Adjustment::PercentChangeInCapacity),
-            "ExactCapacity" => Some(Adjustment::ExactCapacity),
+            "ChangeInCapacity" => Some(Adjustment::By),
+            "PercentChangeInCapacity" => Some(Adjustment::ByPercent),
+            "ExactCapacity" => Some(Adjustment::To),
             _ => None,
         }
     }

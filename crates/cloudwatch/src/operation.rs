@@ -36,7 +36,7 @@ pub(crate) struct Call<'c> {
 
 /// Whether spans of so many seconds can be put together from what is kept.
 pub(crate) fn is_period(seconds: u32) -> bool {
-    matches!(seconds, 10 | 20 | 30) || (seconds > 0 && seconds % 60 == 0)
+    matches!(seconds, 10 | 20 | 30) || (seconds > 0 && seconds.is_multiple_of(60))
 }
 
 /// A period in seconds, as a request names it; `None` also where it is refused.

@@ -15,9 +15,9 @@ pub(crate) fn by_steps(policy: &Steps, situation: &Situation, called: Called) ->
     let Some(step) = policy.steps.iter().find(|step| step.holds(called.excess)) else { return Wish::Stay };
     let desired = f64::from(situation.capacity.desired);
     let wanted = match policy.adjustment {
-        Adjustment::ExactCapacity => f64::from(step.adjustment),
-        Adjustment::ChangeInCapacity => desired + f64::from(step.adjustment),
-        Adjustment::PercentChangeInCapacity => desired + percent(desired, step.adjustment, policy.least_change),
+        Adjustment::To => f64::from(step.adjustment),
+        Adjustment::By => desired + f64::from(step.adjustment),
+        Adjustment::ByPercent => desired + percent(desired, step.adjustment, policy.least_change),
     };
     let wish = situation.towards(situation.bounded(wanted));
     let last = match wish {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn from_zero_to_one_as_in_sagemakers_guide() {
-        let policy = steps(Adjustment::ChangeInCapacity, &[(Some(0.0), None, 1)]);
+        let policy = steps(Adjustment::By, &[(Some(0.0), None, 1)]);
         assert_eq!(wish(&policy, 0, 0.0), Wish::Out(1));
         let changed = Some(Change { at: 9_900, from: 0, to: 1 });
         let cooling = Situation { last_out: changed, ..situation(1) };
@@ -95,10 +95,8 @@ mod tests {
 
     #[test]
     fn the_step_in_which_the_excess_lies_counts() {
-        let policy = steps(
-            Adjustment::ChangeInCapacity,
-            &[(Some(0.0), Some(10.0), 1), (Some(10.0), None, 3), (None, Some(-5.0), -2)],
-        );
+        let policy =
+            steps(Adjustment::By, &[(Some(0.0), Some(10.0), 1), (Some(10.0), None, 3), (None, Some(-5.0), -2)]);
         for (excess, expected) in
             [(0.0, Wish::Out(6)), (9.9, Wish::Out(6)), (10.0, Wish::Out(8)), (-5.0, Wish::In(3)), (-4.9, Wish::Stay)]
         {
@@ -108,13 +106,13 @@ mod tests {
 
     #[test]
     fn percentages_round_as_the_guide_says() {
-        let policy = |percent| steps(Adjustment::PercentChangeInCapacity, &[(None, None, percent)]);
+        let policy = |percent| steps(Adjustment::ByPercent, &[(None, None, percent)]);
         assert_eq!(wish(&policy(25), 10, 0.0), Wish::Out(12), "2.5 is 2");
         assert_eq!(wish(&policy(10), 4, 0.0), Wish::Out(5), "0.4 is 1");
         assert_eq!(wish(&policy(-10), 4, 0.0), Wish::In(3));
         assert_eq!(wish(&policy(100), 15, 0.0), Wish::Out(20), "the bound");
         let at_least = Steps { least_change: Some(2), ..policy(10) };
         assert_eq!(wish(&at_least, 4, 0.0), Wish::Out(6));
-        assert_eq!(wish(&steps(Adjustment::ExactCapacity, &[(Some(0.0), None, 7)]), 4, 1.0), Wish::Out(7));
+        assert_eq!(wish(&steps(Adjustment::To, &[(Some(0.0), None, 7)]), 4, 1.0), Wish::Out(7));
     }
 }

@@ -171,7 +171,7 @@ fn step_scaling(input: &Input<'_>) -> Result<Steps, Refusal> {
     }
     refuse_overlaps(&mut steps)?;
     Ok(Steps {
-        adjustment: adjustment.unwrap_or(Adjustment::ChangeInCapacity),
+        adjustment: adjustment.unwrap_or(Adjustment::By),
         steps,
         least_change: input.integer("MinAdjustmentMagnitude", 0..=i32::MAX as u32),
         cooldown: input.integer("Cooldown", 0..=i32::MAX as u32).unwrap_or(COOLDOWN),

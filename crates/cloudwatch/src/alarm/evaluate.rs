@@ -51,8 +51,8 @@ pub(crate) fn evaluate(rule: &Rule, values: &[Option<f64>], end: u64) -> Option<
 
 /// How many periods ago the oldest value among the evaluation periods is, the last period being 1.
 fn oldest_known(values: &[Option<f64>], periods: usize) -> usize {
-    let recent = values.iter().rev().take(periods);
-    recent.enumerate().filter(|(_, value)| value.is_some()).map(|(ago, _)| ago + 1).last().unwrap_or(0)
+    let recent = &values[values.len().saturating_sub(periods)..];
+    recent.iter().position(Option::is_some).map_or(0, |place| recent.len() - place)
 }
 
 fn reason_of_values(rule: &Rule, recent: &[f64], breaching: usize, state: AlarmState, end: u64) -> String {
