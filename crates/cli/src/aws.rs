@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use isotherm_autoscaling::{AutoScaling, Controller, OverControlPlane, Pace};
 use isotherm_cloudwatch::{AlarmState, CloudWatch, Limits, Publisher};
 use isotherm_config::Aws;
 use isotherm_control::{FrontDoor, Services};
@@ -35,11 +36,12 @@ impl Cloud {
         let alarms = Arc::new(Alarms(cloudwatch.clone()));
         let reconciling = Reconciler::new(Arc::clone(&store), fleet.clone(), providers, alarms, settings).spawn();
         tokio::spawn(Publisher::new(cloudwatch.clone(), fleet.clone(), account).run());
-        let services = Services {
-            sagemaker: Arc::new(ControlPlane::new(store, reconciling.deployer())),
-            cloudwatch: Arc::new(cloudwatch),
-            autoscaling: None,
-        };
+        let sagemaker: Arc<dyn AwsService> = Arc::new(ControlPlane::new(Arc::clone(&store), reconciling.deployer()));
+        let resources = Arc::new(OverControlPlane::new(Arc::clone(&sagemaker)));
+        let autoscaling = AutoScaling::open(Some(store), cloudwatch.clone(), resources)
+            .map_err(|error| Failure::running("scaling policies", error))?;
+        tokio::spawn(Controller::new(autoscaling.clone(), Pace::default()).run());
+        let services = Services { sagemaker, cloudwatch: Arc::new(cloudwatch), autoscaling: Arc::new(autoscaling) };
         let front_door = Arc::new(FrontDoor::new(services, Handle::current()));
         Ok(Cloud { front_door, reconciling })
     }

@@ -33,8 +33,8 @@ pub struct Services {
     pub sagemaker: Arc<dyn AwsService>,
     /// Metrics and alarms.
     pub cloudwatch: Arc<dyn AwsService>,
-    /// Scaling policies; `None` while they are not there.
-    pub autoscaling: Option<Arc<dyn AwsService>>,
+    /// Scaling policies.
+    pub autoscaling: Arc<dyn AwsService>,
 }
 
 impl FrontDoor {
@@ -71,10 +71,7 @@ async fn answer(services: Services, request: AwsRequest, id: String) -> Response
     match service {
         Service::SageMaker => services.sagemaker.call(request).await,
         Service::CloudWatch => services.cloudwatch.call(request).await,
-        Service::AutoScaling => match services.autoscaling {
-            Some(autoscaling) => autoscaling.call(request).await,
-            None => elsewhere::answer("application-autoscaling", Protocol::of(&request.head), &id),
-        },
+        Service::AutoScaling => services.autoscaling.call(request).await,
         Service::Sts => sts::answer(&operation, &request.caller, &id),
         Service::Other(name) => elsewhere::answer(&name, Protocol::of(&request.head), &id),
     }

@@ -20,7 +20,7 @@ fn front_door() -> FrontDoor {
     let services = Services {
         sagemaker: Arc::new(Named("sagemaker")),
         cloudwatch: Arc::new(Named("cloudwatch")),
-        autoscaling: Some(Arc::new(Named("autoscaling"))),
+        autoscaling: Arc::new(Named("autoscaling")),
     };
     FrontDoor::new(services, Handle::current())
 }
