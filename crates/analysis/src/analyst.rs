@@ -80,6 +80,8 @@ struct Times {
 /// Sums of what engines counted, beside what was estimated.
 #[derive(Debug, Default)]
 struct Counted {
+    /// Requests whose prompts are known as chains of blocks.
+    chains: u64,
     /// Units of all prompts, and of those whose length was estimated.
     units: u64,
     estimated_units: u64,
@@ -184,6 +186,7 @@ impl Analyst {
 
     fn take_blocks(&mut self, entry: &Entry, blocks: &[Block]) {
         let length = blocks.iter().map(|block| u64::from(block.units)).sum();
+        self.counted.chains += 1;
         self.counted.units += length;
         self.prompt_lengths.add(length);
         self.reuse.take(blocks, entry.at);
@@ -211,7 +214,7 @@ impl Analyst {
     pub(crate) fn finish(self, logs: Vec<LogCounts>, out_of_order: u64) -> (Findings, Kept, f64) {
         let factor = self.counted.factor();
         let total = tokens(self.counted.units) * factor;
-        let has_chains = self.kept.requests() > 0;
+        let has_chains = self.counted.chains > 0;
         let mut notes = self.notes(out_of_order);
         if let Some(keys) = &self.keys {
             notes.push(keys.note(self.requests));
@@ -288,7 +291,7 @@ impl Analyst {
             );
         }
         let text = self.text.as_ref().map_or(0, |text| text.requests);
-        if text == 0 && self.kept.requests() > 0 {
+        if text == 0 && self.counted.chains > 0 {
             notes.push("The log has hashes and no text: what breaks sharing cannot be told.".to_owned());
         }
         if self.text.as_ref().is_some_and(|text| text.native > 0) {

@@ -147,7 +147,11 @@ impl Breaks {
         }
         let behind = sentences::known_behind(prompt, difference.piece, difference.offset, &self.sentences);
         if behind.units >= least.max(loss) {
-            let cause = if behind.difference_is_known { Cause::OtherOrder } else { Cause::OtherText };
+            let cause = match (difference.of.mark, behind.difference_is_known) {
+                (Mark::Message | Mark::System, true) => Cause::OtherRole,
+                (_, true) => Cause::OtherOrder,
+                (_, false) => Cause::OtherText,
+            };
             self.note(prompt, difference, cause, behind.difference, behind.units);
         }
     }

@@ -43,7 +43,7 @@ impl Lengths {
                 sum += *bin as f64;
                 sum >= share * count as f64
             });
-            bin.map_or(0.0, |bin| ((bin as f64 + 0.5) / BINS_PER_DOUBLING).exp2() * factor)
+            bin.map_or(0.0, |bin| (bin as f64 / BINS_PER_DOUBLING).exp2() * factor)
         };
         Distribution {
             none: self.none as f64 / count.max(1) as f64,
@@ -58,7 +58,7 @@ impl Lengths {
     }
 }
 
-/// A distribution of lengths, in tokens, to a few percent.
+/// A distribution of lengths, in tokens, rounded down by up to 4 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Distribution {
     /// The share that has not even one.
@@ -92,7 +92,7 @@ mod tests {
         let found = lengths.distribution(2.0);
         assert_eq!((found.none, found.p10), (0.2, 0.0));
         for (value, expected) in [(found.p50, 750.0), (found.p90, 1_750.0), (found.mean, 800.8)] {
-            assert!((value / expected - 1.0).abs() < 0.04, "{value}, expected {expected}");
+            assert!((value / expected - 1.0).abs() < 0.05, "{value}, expected {expected}");
         }
     }
 }

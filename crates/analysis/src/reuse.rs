@@ -153,10 +153,9 @@ impl Reuse {
         let used = |bin: &usize| self.parts.iter().any(|part| part.reused[*bin] > 0.0);
         let bins = || (0..BINS).filter(used);
         let (Some(first), Some(last)) = (bins().next(), bins().next_back()) else { return Vec::new() };
-        let step = BINS_PER_DOUBLING as usize / 2;
-        (first / step..=last.div_ceil(step) + 1)
-            .map(|place| {
-                let cache_tokens = (place as f64 * step as f64 / BINS_PER_DOUBLING).exp2();
+        (first.saturating_sub(1)..=last + 1)
+            .map(|bin| {
+                let cache_tokens = (bin as f64 / BINS_PER_DOUBLING).exp2();
                 CurvePoint { cache_tokens: cache_tokens * factor, hit_rate: self.hit_rate(cache_tokens) }
             })
             .collect()

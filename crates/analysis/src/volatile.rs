@@ -90,28 +90,35 @@ impl Volatile {
 
 /// The volatile piece that begins here, where a word begins too.
 fn volatile_at(text: &[u8], start: usize, word: usize) -> Option<Volatile> {
-    let rest = &text[start..];
+    let (rest, letters) = (&text[start..], &text[start..word]);
     let found = |kind, length: usize| Some(Volatile { kind, start, end: start + length });
-    if let Some(length) = uuid(rest) {
+    let digits = letters.iter().filter(|byte| byte.is_ascii_digit()).count();
+    // Most words are just words: look closer only where something can begin.
+    if letters.len() == 8
+        && let Some(length) = uuid(rest)
+    {
         return found(VolatileKind::Uuid, length);
     }
-    if let Some((kind, length)) = date_or_time(rest) {
+    if (digits > 0 || may_be_month(letters))
+        && let Some((kind, length)) = date_or_time(rest)
+    {
         return found(kind, length);
     }
-    if let Some(length) = address(rest, word - start) {
+    if text.get(word).is_some_and(|next| b"@._%+-".contains(next))
+        && let Some(length) = address(rest, letters.len())
+    {
         return found(VolatileKind::EmailAddress, length);
     }
-    let letters = &text[start..word];
-    let digits = letters.iter().filter(|byte| byte.is_ascii_digit()).count();
     if digits == letters.len() {
         let is_epoch = matches!(digits, 10 | 13) && letters.starts_with(b"1");
         return found(if is_epoch { VolatileKind::Timestamp } else { VolatileKind::Number }, digits);
     }
     let is_identifier = letters.len() >= 10 && digits >= 3 && digits * 6 >= letters.len();
-    if is_identifier {
-        return found(VolatileKind::Identifier, letters.len());
-    }
-    None
+    if is_identifier { found(VolatileKind::Identifier, letters.len()) } else { None }
+}
+
+fn may_be_month(word: &[u8]) -> bool {
+    (3..=9).contains(&word.len()) && matches!(word[0] | 0x20, b'j' | b'f' | b'm' | b'a' | b's' | b'o' | b'n' | b'd')
 }
 
 fn is_word(byte: u8) -> bool {
@@ -219,9 +226,12 @@ fn spaces(text: &[u8]) -> Option<usize> {
 
 fn month(text: &[u8]) -> Option<usize> {
     let length = text.iter().take(10).take_while(|byte| byte.is_ascii_alphabetic()).count();
-    let word = text[..length].to_ascii_lowercase();
-    let fits = |name: &&str| word == name.as_bytes() || (length == 3 && name.as_bytes().starts_with(&word));
-    MONTHS.iter().any(|name| fits(&name)).then_some(length)
+    let word = &text[..length];
+    let fits = |name: &&str| {
+        let name = name.as_bytes();
+        word.eq_ignore_ascii_case(if length == 3 { &name[..3] } else { name })
+    };
+    (may_be_month(word) && MONTHS.iter().any(|name| fits(&name))).then_some(length)
 }
 
 /// `12:34`, `12:34:56.789Z`, `1:05 PM`.

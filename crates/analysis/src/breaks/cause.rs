@@ -28,6 +28,8 @@ pub enum Cause {
     ToolSpelling,
     /// Text that came before stands in another place.
     OtherOrder,
+    /// The same text in another role, or beside the messages.
+    OtherRole,
     /// Text that differs, such as what is known of a user, before text that many requests have.
     OtherText,
 }
@@ -43,6 +45,7 @@ impl Cause {
             Cause::Number => "move the number behind what all requests share, or leave it out",
             Cause::ToolOrder => "sort the tools by name before sending them",
             Cause::ToolSpelling => "write the tools with one JSON library and one order of keys",
+            Cause::OtherRole => "send the same text in one role, such as system, from all clients",
             Cause::OtherOrder => "put parts that come together, such as documents, into one order",
         }
     }
@@ -73,6 +76,7 @@ impl fmt::Display for Cause {
             Cause::ToolOrder => "tools in another order",
             Cause::ToolSpelling => "tools spelled differently",
             Cause::OtherOrder => "known text in another order",
+            Cause::OtherRole => "known text in another role",
             Cause::OtherText => "text that differs (user data?)",
         })
     }

@@ -108,3 +108,16 @@ fn conversations_that_go_on_break_nothing() {
     let (sites, _) = analysed((0..20).map(turn));
     assert!(sites.iter().all(|site| site.requests <= 1), "{sites:?}");
 }
+
+#[test]
+fn one_system_prompt_in_two_roles_is_told() {
+    let request = |number: u32| {
+        let mut body = chat(RULES, number);
+        if number % 2 == 1 {
+            body["messages"][0]["role"] = json!("developer");
+        }
+        body
+    };
+    let (sites, _) = analysed((0..4).map(request));
+    assert_eq!((sites[0].cause, sites[0].place.to_string()), (Cause::OtherRole, "messages[0] (developer)".to_owned()));
+}

@@ -81,8 +81,10 @@ fn replayed(replay: &Replay) -> String {
         format!(" Answers whose length the log does not tell are taken to have {tokens} tokens.")
     });
     format!(
-        "Simulated: {part}, {times}, on {} instances of {}; {} seeds each; the first tenth only warms the caches.{answers}",
-        replay.instances, replay.profile, replay.seeds
+        "Simulated: {part}, {times}, on {} instances of {}, {}; the first tenth only warms the caches.{answers}",
+        replay.instances,
+        replay.profile,
+        if replay.seeds == 1 { "one seed".to_owned() } else { format!("{} seeds each", replay.seeds) },
     )
 }
 

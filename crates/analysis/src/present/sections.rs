@@ -130,10 +130,13 @@ fn estimate(estimate: Estimate) -> String {
 fn curve(sharing: &Sharing, cache: CacheSize) -> Section {
     let mut table = vec![row(["Cache (tokens)", "hit rate", ""])];
     let points = &sharing.curve;
-    let step = points.len().div_ceil(CURVE_ROWS).max(1);
     let most = sharing.infinite_hit_rate.value.max(1e-9);
-    for (place, point) in points.iter().enumerate() {
-        if place % step == 0 || place + 1 == points.len() {
+    // What the smallest caches hit stays the same for long; begin where it rises.
+    let flat = points.iter().take_while(|point| point.hit_rate.value < points[0].hit_rate.value + 0.01 * most).count();
+    let begin = flat.saturating_sub(1);
+    let step = (points.len() - begin.min(points.len())).div_ceil(CURVE_ROWS).max(1);
+    for (place, point) in points.iter().enumerate().skip(begin) {
+        if (place - begin) % step == 0 || place + 1 == points.len() {
             let length = (30.0 * point.hit_rate.value / most).round() as usize;
             table.push(vec![tokens(point.cache_tokens), estimate(point.hit_rate), "#".repeat(length)]);
         }
@@ -168,7 +171,7 @@ fn prefixes(findings: &Findings) -> Section {
         table.push(vec![
             whole(count.length.into()),
             whole(count.distinct),
-            format!("{:.1}", count.requests_per_prefix),
+            requests_each(count.requests_per_prefix),
             percent(count.repeated),
             percent(count.shorter),
         ]);
@@ -179,6 +182,10 @@ fn prefixes(findings: &Findings) -> Section {
             .to_owned(),
     ];
     section("Prefixes by length", table, 0, sentences)
+}
+
+fn requests_each(number: f64) -> String {
+    if number < 100.0 { format!("{number:.1}") } else { whole(number.round() as u64) }
 }
 
 fn of_keys(keys: &KeyFindings) -> Section {

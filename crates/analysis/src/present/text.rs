@@ -25,7 +25,9 @@ pub fn text(told: &Told) -> String {
 
 fn table(section: &Section) -> String {
     let columns = section.table.iter().map(Vec::len).max().unwrap_or(0);
-    let align = |column| if column < section.words { Align::Left } else { Align::Right };
+    let is_drawn =
+        |column: usize| section.table.iter().any(|row| row.get(column).is_some_and(|cell| cell.starts_with('#')));
+    let align = |column| if column < section.words || is_drawn(column) { Align::Left } else { Align::Right };
     let mut table = Table::new((0..columns).map(align));
     for row in &section.table {
         table.row(row.iter().cloned());

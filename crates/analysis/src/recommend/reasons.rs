@@ -69,10 +69,10 @@ fn is_gain(plain: &Figures, better: &Figures) -> bool {
 pub(super) fn prefix_length(searched: &Searched, findings: &Findings) -> String {
     let chosen = searched.chosen.prefix_length;
     let mut why = format!("the middle of the good range, {}", range(searched.lengths));
-    if let Some(count) = findings.prefixes.iter().find(|count| count.length == chosen) {
+    if let Some(count) = findings.prefixes.iter().rev().find(|count| count.length <= chosen) {
         why.push_str(&format!(
-            "; {} prefixes of this length, {:.1} requests each",
-            count.distinct, count.requests_per_prefix
+            "; {} prefixes of {} characters, {:.1} requests each",
+            count.distinct, count.length, count.requests_per_prefix
         ));
         if count.shorter > 0.1 {
             why.push_str(&format!(

@@ -28,6 +28,8 @@ pub(super) struct Searched {
     pub(super) lengths: [u32; 2],
     /// The thresholds that are good at its length.
     pub(super) thresholds: [u32; 2],
+    /// By which share a good setting may miss the best.
+    allowed: f64,
 }
 
 impl Searched {
@@ -51,7 +53,8 @@ impl Searched {
             search.simulate(near.iter().map(|&threshold| (best.prefix_length, threshold)).collect())?;
         }
         search.spread_over(&LENGTHS, log);
-        Ok(search.choose())
+        let Some(found) = search.choose() else { return Ok(None) };
+        search.to_the_middle(found, log).map(Some)
     }
 }
 
@@ -124,7 +127,7 @@ impl Search<'_> {
 
     /// The good settings are those within the tolerance of the best in every figure; where none is, those that miss it by
     /// little more than the one that misses it least. Of them the middle of the widest range.
-    fn choose(self) -> Option<Searched> {
+    fn choose(&self) -> Option<Searched> {
         let best = Figures::best(self.tried.iter().map(|tried| tried.figures))?;
         let least = self.least_shortfall()?.figures.shortfall(&best);
         let allowed = TOLERANCE.max(least * 1.1);
@@ -145,19 +148,63 @@ impl Search<'_> {
             lengths.len() * thresholds.len()
         };
         let widest = good.iter().copied().max_by_key(|tried| (width(tried), std::cmp::Reverse(length_of(tried))))?;
-        let middle_length = middle(&run_of(&threshold_of, &length_of, &widest))?;
+        let middle_length = middle(&run_of(&threshold_of, &length_of, &widest), &length_of)?;
         let thresholds = run_of(&length_of, &threshold_of, &middle_length);
-        let chosen = middle(&thresholds)?;
+        // Where nothing spills any more, a higher threshold is the same.
+        let spilling = thresholds.iter().take_while(|tried| tried.spill_rate > 0.0).count();
+        let chosen = middle(&thresholds[..(spilling + 1).min(thresholds.len())], &threshold_of)?;
         let lengths = run_of(&threshold_of, &length_of, &chosen);
         let ends = |run: &[Tried], of: &dyn Fn(&Tried) -> u32| Some([of(run.first()?), of(run.last()?)]);
         Some(Searched {
             best,
             lengths: ends(&lengths, &length_of)?,
             thresholds: ends(&thresholds, &threshold_of)?,
+            allowed,
             chosen,
-            tried: self.tried,
+            tried: self.tried.clone(),
         })
     }
+
+    /// Lengths between those tried tell the same prompts apart as one of them: widens the range to them, and goes to its
+    /// middle, if that proves to be good too.
+    fn to_the_middle(&mut self, found: Searched, log: &Recorded) -> Result<Searched, InvalidScenario> {
+        let [low, high] = found.lengths;
+        let lengths = [edge(log, low, SHORTEST), edge(log, high, LONGEST)];
+        let exact = (f64::from(lengths[0]) * f64::from(lengths[1])).sqrt();
+        // A round number, in steps of an eighth or finer.
+        let step = 1_u32 << (exact.log2() as u32).saturating_sub(3);
+        let middle = ((exact / f64::from(step)).round() as u32 * step).clamp(lengths[0], lengths[1]);
+        self.simulate(vec![(middle, found.chosen.concurrency_threshold)])?;
+        let Some(tried) = self.find(middle, found.chosen.concurrency_threshold).copied() else { return Ok(found) };
+        let best = Figures::best([found.best, tried.figures].into_iter()).unwrap_or(found.best);
+        let is_good = tried.figures.shortfall(&best) <= found.allowed;
+        let chosen = if is_good { tried } else { found.chosen };
+        self.tried.sort_by_key(|tried| (tried.prefix_length, tried.concurrency_threshold));
+        Ok(Searched { lengths, best, chosen, tried: self.tried.clone(), ..found })
+    }
+}
+
+/// The shortest and the longest prefix that are recommended: prompts that have no more than a greeting in common are not
+/// to share a home, and blocks of text are told apart no finer.
+const SHORTEST: u32 = LENGTHS[0];
+const LONGEST: u32 = LENGTHS[LENGTHS.len() - 1];
+
+/// How far from a length towards `end` prefixes tell the same prompts apart: with length they only ever part.
+fn edge(log: &Recorded, length: u32, end: u32) -> u32 {
+    let name = partition(log, length);
+    let (mut same, mut beyond) = (length, end);
+    if partition(log, end) == name {
+        return end;
+    }
+    while same.abs_diff(beyond) > 1 {
+        let between = same.midpoint(beyond);
+        if partition(log, between) == name {
+            same = between;
+        } else {
+            beyond = between;
+        }
+    }
+    same
 }
 
 /// The good settings around a place in a line, without a gap.
@@ -173,8 +220,12 @@ fn run_around(
     line[first..=last].to_vec()
 }
 
-fn middle(run: &[Tried]) -> Option<Tried> {
-    run.get(run.len().checked_sub(1)? / 2).copied()
+/// The setting that is nearest to the geometric middle of a run.
+fn middle(run: &[Tried], moving: &dyn Fn(&Tried) -> u32) -> Option<Tried> {
+    let logarithm = |tried: &Tried| f64::from(moving(tried)).ln();
+    let middle = (logarithm(run.first()?) + logarithm(run.last()?)) / 2.0;
+    let distance = |tried: &&Tried| (logarithm(tried) - middle).abs();
+    run.iter().min_by(|left, right| distance(left).total_cmp(&distance(right))).copied()
 }
 
 /// Of lengths that tell the same prompts apart only one, since routing cannot differ but by chance.
