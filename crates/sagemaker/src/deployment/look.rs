@@ -1,8 +1,9 @@
 //! What the machine is told of the units of an endpoint, and of the copies of a component on it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use isotherm_core::InstanceId;
+use isotherm_core::{Availability, InstanceId};
 use isotherm_fleet::{Endpoint, Fleet, Variant};
 
 use super::alarms::AlarmSource;
@@ -44,8 +45,9 @@ pub(super) struct CopyFacts<'a> {
 }
 
 impl Surroundings<'_> {
-    /// Whether nothing is in flight on an instance, and, where a whole variant goes, nothing waits for it.
-    fn is_idle(&self, variants: impl Fn(&Endpoint) -> Vec<std::sync::Arc<Variant>>, id: &str) -> bool {
+    /// Whether nothing is in flight on an instance, and nothing waits that only its variant could serve: where an
+    /// instance drains, the others do; where a whole variant goes, its instances serve who waited when traffic moved.
+    fn is_idle(&self, variants: impl Fn(&Endpoint) -> Vec<Arc<Variant>>, id: &str) -> bool {
         let topology = self.fleet.topology();
         let Some(endpoint) = topology.endpoint(self.fleet_name) else { return true };
         let (id, now) = (InstanceId::from(id), self.fleet.clock().now());
@@ -55,7 +57,9 @@ impl Surroundings<'_> {
             let one = instances.iter().find(|one| *one.instance.id() == id)?.clone();
             Some((variant, one))
         });
-        found.is_none_or(|(variant, one)| one.in_flight == 0 && variant.waiting() == 0)
+        found.is_none_or(|(variant, one)| {
+            one.in_flight == 0 && (one.availability == Availability::Draining || variant.waiting() == 0)
+        })
     }
 }
 
@@ -79,9 +83,8 @@ impl Facts for InstanceFacts<'_> {
         }
         let variants = |endpoint: &Endpoint| {
             let shares = endpoint.variants().iter().chain(endpoint.shadow());
-            let is_its = |variant: &&std::sync::Arc<Variant>| {
-                **variant.name() == *unit.group && variant.revision() == unit.revision
-            };
+            let is_its =
+                |variant: &&Arc<Variant>| **variant.name() == *unit.group && variant.revision() == unit.revision;
             shares.map(|share| &share.variant).filter(is_its).cloned().collect()
         };
         self.around.is_idle(variants, &unit.id())

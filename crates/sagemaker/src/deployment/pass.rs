@@ -13,10 +13,13 @@ use super::placing::place_copies;
 use super::plan::Plan;
 use super::progress::{Kind, Unit};
 use super::report::{finish_component, finish_endpoint, report_component, report_endpoint, settle_for};
-use super::rollout::{End, Facts, GroupGoal, Patience, advance, begin};
+use super::rollout::{End, Facts, GroupGoal, Patience, UnitStanding, advance, begin};
 use super::scaling::Scaling;
 use super::state::{ComponentState, EndpointState};
 use crate::records::{ComponentTransition, Transition};
+
+/// How many steps one look takes at most; the next one goes on.
+const MOST_STEPS: usize = 32;
 
 /// What it takes to look at an endpoint.
 pub(super) struct Pass<'a> {
@@ -30,7 +33,7 @@ pub(super) struct Pass<'a> {
 impl Pass<'_> {
     /// Takes every step that can be taken now.
     pub(super) fn think(mut self, state: &mut EndpointState) {
-        loop {
+        for _ in 0..MOST_STEPS {
             let before = state.clone();
             self.step(state);
             if *state == before {
@@ -152,13 +155,22 @@ impl Pass<'_> {
         for at in 0..state.components.len() {
             let component = &state.components[at];
             if component.record.base().is_none() {
-                let hosts = component.progress.units.iter().filter(|unit| unit.serves());
+                let runs = |unit: &&Unit| {
+                    let key = copy_key(&component.record, unit);
+                    unit.serves() && self.around.ordered.standing(&key) == UnitStanding::Running
+                };
+                let hosts = component.progress.units.iter().filter(runs);
                 let kind = |unit: &Unit| state.instance_type(unit.host.as_deref()?, providers);
                 let places: Vec<_> = hosts.filter_map(kind).collect();
                 report_component(&mut state.components[at].record, &places);
             }
         }
         let EndpointState { record: Some(record), progress, .. } = state else { return };
-        report_endpoint(record, progress);
+        let is_place = record.serving.has_components();
+        let keyed = record.clone();
+        let runs = |unit: &Unit| {
+            is_place || self.around.ordered.standing(&instance_key(&keyed, unit)) == UnitStanding::Running
+        };
+        report_endpoint(record, progress, runs);
     }
 }

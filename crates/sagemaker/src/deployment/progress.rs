@@ -158,12 +158,6 @@ impl GroupChange {
 }
 
 impl Progress {
-    /// How many units of a group and revision serve.
-    pub(super) fn serving_units(&self, group: &str, revision: u64) -> u32 {
-        let serving = |unit: &&Unit| unit.group == group && unit.revision == revision && unit.serves();
-        u32::try_from(self.units.iter().filter(serving).count()).unwrap_or(u32::MAX)
-    }
-
     /// Adds a unit with the lowest free ordinal of its group.
     pub(super) fn add_unit(&mut self, group: &str, revision: u64, phase: Phase) {
         let is_free = |ordinal: &u32| !self.units.iter().any(|unit| unit.group == group && unit.ordinal == *ordinal);
@@ -171,9 +165,20 @@ impl Progress {
         self.units.push(Unit { group: group.to_owned(), revision, ordinal, host: None, phase, url: None });
     }
 
-    /// Whether anything is to be watched: a change, or a unit that comes or goes.
+    /// Whether a unit comes or goes, or a change is about to make one.
     pub(super) fn is_moving(&self) -> bool {
-        let changes = self.rollout.as_ref().is_some_and(|rollout| rollout.stage != Stage::Stuck);
-        changes || self.units.iter().any(|unit| !unit.serves())
+        let stage = self.rollout.as_ref().map(|rollout| rollout.stage);
+        matches!(stage, Some(Stage::Provisioning | Stage::Retiring)) || self.units.iter().any(|unit| !unit.serves())
+    }
+
+    /// How many milliseconds the change waits for nothing but time; `None` where it doesn't.
+    pub(super) fn waits(&self, now: Timestamp) -> Option<u64> {
+        let rollout = self.rollout.as_ref()?;
+        let (since, wait) = match rollout.stage {
+            Stage::Baking { since } => (since, rollout.plan.wait),
+            Stage::Waiting { since } => (since, rollout.plan.termination_wait),
+            Stage::Provisioning | Stage::Retiring | Stage::Stuck => return None,
+        };
+        Some((since.milliseconds() + wait).saturating_sub(now.milliseconds()))
     }
 }

@@ -3,6 +3,9 @@
 //! Each pass reads everything, thinks each endpoint one step further, writes that down, and only then acts on it: so
 //! whenever the process is killed, the next one finds in the store what was meant, and goes on.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
@@ -34,6 +37,8 @@ use crate::records::InferenceComponentRecord;
 
 /// How often it looks while something moves: instances that drain tell nobody when they are idle.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often alarms are asked for while a deployment is watched.
+const ASK_ALARMS_EVERY: Duration = Duration::from_secs(1);
 /// How often it looks while nothing does.
 const IDLE: Duration = Duration::from_secs(5);
 /// How long it waits after the store failed.
@@ -175,6 +180,8 @@ impl Reconciler {
             }
             if state.is_moving() {
                 pause = pause.min(LOOK_EVERY);
+            } else if let Some(milliseconds) = state.waits(self.clock.now()) {
+                pause = pause.min(Duration::from_millis(milliseconds)).min(ASK_ALARMS_EVERY);
             }
             orders.collect(&state, self.ordered.providers());
             if let Some(name) = self.publish(&state) {

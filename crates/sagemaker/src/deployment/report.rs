@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::progress::{GroupChange, Kind, Progress, Rollout, Side, Stage};
+use super::progress::{GroupChange, Kind, Progress, Rollout, Side, Stage, Unit};
 use super::rollout::End;
 use super::traffic::told_weight;
 use crate::records::{ComponentTransition, EndpointRecord, InferenceComponentRecord, Transition, VariantRecord};
@@ -14,7 +14,7 @@ use crate::shapes::{
 const LONGEST_REASON: usize = 1_024;
 
 /// Writes counts, weights and what happens to variants into an endpoint's record.
-pub(super) fn report_endpoint(record: &mut EndpointRecord, progress: &Progress) {
+pub(super) fn report_endpoint(record: &mut EndpointRecord, progress: &Progress, runs: impl Fn(&Unit) -> bool) {
     let rollout = progress.rollout.as_ref().filter(|rollout| rollout.kind != Kind::Move);
     if rollout.is_some_and(|rollout| rollout.kind == Kind::Update && rollout.back.is_some())
         && record.status == EndpointStatus::Updating
@@ -29,7 +29,7 @@ pub(super) fn report_endpoint(record: &mut EndpointRecord, progress: &Progress) 
         let group = rollout.and_then(|rollout| Some((rollout, rollout.groups.iter().find(|it| it.name == name)?)));
         let side = group.map_or_else(|| progress.serving.get(&name).copied(), |(_, group)| side(group));
         let revision = side.map(|side| side.revision);
-        variant.current_instance_count = revision.map_or(0, |revision| progress.serving_units(&name, revision));
+        variant.current_instance_count = revision.map_or(0, |revision| in_service(progress, &name, revision, &runs));
         variant.current_weight = revision.map_or(0.0, |revision| told_weight(&described, progress, &name, revision));
         let running = variant.current_instance_count > 0;
         variant.current_serverless = variant.desired_serverless.clone().filter(|_| running);
@@ -48,6 +48,12 @@ pub(super) fn report_endpoint(record: &mut EndpointRecord, progress: &Progress) 
             of(variant, |group| group.new, stage_of_new);
         }
     }
+}
+
+/// How many instances of a revision of a variant answer.
+fn in_service(progress: &Progress, variant: &str, revision: u64, runs: impl Fn(&Unit) -> bool) -> u32 {
+    let is_one = |unit: &&Unit| unit.group == variant && unit.revision == revision && unit.serves() && runs(unit);
+    u32::try_from(progress.units.iter().filter(is_one).count()).unwrap_or(u32::MAX)
 }
 
 /// What happens to a variant that serves when a change begins.

@@ -9,6 +9,7 @@ use crate::records::{
     ENDPOINTS, EndpointRecord, INFERENCE_COMPONENTS, InferenceComponentRecord, key, remove_endpoint,
     remove_inference_component,
 };
+use crate::shapes::Timestamp;
 
 /// How far endpoints have come, by the keys of their records.
 const ENDPOINT_PROGRESS: Table<Progress> = Table::named("endpoint-progress");
@@ -27,11 +28,17 @@ pub(super) struct EndpointState {
 }
 
 impl EndpointState {
-    /// Whether it is to be looked at again soon.
+    /// Whether something of it comes or goes.
     pub(super) fn is_moving(&self) -> bool {
         let components = self.components.iter();
         self.progress.is_moving()
             || components.into_iter().any(|it| it.record.transition.is_some() || it.progress.is_moving())
+    }
+
+    /// How many milliseconds it waits for nothing but time; `None` where it doesn't.
+    pub(super) fn waits(&self, now: Timestamp) -> Option<u64> {
+        let components = self.components.iter().map(|component| &component.progress);
+        components.chain([&self.progress]).filter_map(|progress| progress.waits(now)).min()
     }
 
     /// The kind of the instance of that id.

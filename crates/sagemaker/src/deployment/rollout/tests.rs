@@ -118,6 +118,12 @@ impl Story {
         self.progress.units.iter().filter(|unit| unit.serves()).map(key).collect()
     }
 
+    /// How many units of a revision serve.
+    fn count(&self, revision: u64) -> u32 {
+        let serving = self.progress.units.iter().filter(|unit| unit.revision == revision && unit.serves());
+        u32::try_from(serving.count()).unwrap()
+    }
+
     fn rollout(&self) -> &Rollout {
         self.progress.rollout.as_ref().unwrap()
     }
@@ -343,7 +349,7 @@ fn traffic_goes_only_where_something_serves_whatever_happens() {
                 End::RolledBack(_) => assert_eq!(now, before),
                 End::Stuck(_) => break,
             }
-            let serving = story.progress.serving_units("v", now.revision);
+            let serving = story.count(now.revision);
             assert_eq!((serving, story.progress.units.len()), (now.count, now.count as usize), "seed {seed}");
         }
     }
@@ -355,7 +361,7 @@ fn random_way(story: &mut Story, rng: &mut Pcg64) -> End {
             return end;
         }
         for group in &story.rollout().groups {
-            let served = |side: Option<Side>| side.map_or(0, |side| story.progress.serving_units("v", side.revision));
+            let served = |side: Option<Side>| side.map_or(0, |side| story.count(side.revision));
             let share = story.rollout().share;
             if !group.is_in_place() {
                 assert!(share == 0.0 || served(group.new) > 0, "{:?}", story.progress);
