@@ -1,5 +1,6 @@
 //! What Isotherm promises, tried on the real binary from outside.
 
+mod analyze;
 mod bench;
 mod death_of_an_engine;
 mod explain;

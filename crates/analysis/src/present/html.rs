@@ -51,11 +51,20 @@ fn curve(told: &Told) -> String {
     if sharing.curve.len() < 2 {
         return String::new();
     }
-    let points: Vec<(f64, f64)> =
-        sharing.curve.iter().map(|point| (point.cache_tokens, point.hit_rate.value)).collect();
-    let words: Vec<String> =
-        points.iter().map(|(size, rate)| format!("{} tokens: {}", tokens(*size), percent(*rate))).collect();
-    let one = told.cache.tokens as f64;
+    // What tiny caches hit is not worth the room.
+    let least = 0.02 * sharing.infinite_hit_rate.value;
+    let tiny = sharing.curve.iter().take_while(|point| point.hit_rate.value < least).count();
+    let points: Vec<(f64, f64)> = sharing.curve[tiny.min(sharing.curve.len() - 2)..]
+        .iter()
+        .map(|point| (point.cache_tokens / 1e3, point.hit_rate.value))
+        .collect();
+    let words: Vec<String> = points
+        .iter()
+        .step_by(8)
+        .chain(points.last())
+        .map(|(size, rate)| format!("{} tokens: {}", tokens(1e3 * size), percent(*rate)))
+        .collect();
+    let one = told.cache.tokens as f64 / 1e3;
     let all = one * f64::from(told.cache.instances);
     let all_name = format!("{} instances", told.cache.instances);
     let on_axis = |size: f64| points.iter().any(|point| point.0 >= size) && points[0].0 <= size;
@@ -65,7 +74,7 @@ fn curve(told: &Told) -> String {
         id: "curve",
         title,
         description: words.join("; "),
-        x: ("Cache (tokens)", Axis::Logarithmic),
+        x: ("Cache (thousands of tokens)", Axis::Logarithmic),
         y: ("Hit rate", Axis::Linear),
         y_range: Some((0.0, 1.0)),
         series: vec![("hit rate", points.clone())],

@@ -1,7 +1,7 @@
 //! Chooses the strategy, and says why in words.
 
 use super::settings::Searched;
-use super::{Compared, Figures, TOLERANCE};
+use super::{Compared, Figures};
 use crate::findings::{Findings, Sharing};
 
 /// Hit rates that differ by less are as good, and so are times to first token.
@@ -40,19 +40,16 @@ pub(super) fn strategy(
             100.0 * (figures.hit_rate - plain.figures.hit_rate),
         )
     };
-    let (of_prefix_aware, of_adaptive) = (prefix_aware.shortfall(&best), adaptive.figures.shortfall(&best));
-    if of_adaptive + TOLERANCE < of_prefix_aware {
-        let why = format!(
-            "{}; PREFIX_AWARE with the best parameters misses the best of them by {:.0} %",
-            gain(&adaptive.figures),
-            100.0 * of_prefix_aware
-        );
-        return Some((adaptive.strategy.clone(), why));
+    let missed = |figures: &Figures| format!("misses the best of them by {:.0} %", 100.0 * figures.shortfall(&best));
+    if is_gain(prefix_aware, &adaptive.figures) {
+        let beside = format!("PREFIX_AWARE with the best parameters {}", missed(prefix_aware));
+        return Some((adaptive.strategy.clone(), format!("{}; {beside}", gain(&adaptive.figures))));
     }
-    let beside = if of_prefix_aware + TOLERANCE < of_adaptive {
-        format!("ADAPTIVE misses the best of them by {:.0} %", 100.0 * of_adaptive)
+    let beside = if is_gain(&adaptive.figures, prefix_aware) {
+        format!("ADAPTIVE {}", missed(&adaptive.figures))
     } else {
-        "ADAPTIVE is as good and needs no parameters; PREFIX_AWARE keeps no state, so several routers agree without it"
+        "ADAPTIVE is about as good and needs no parameters; PREFIX_AWARE keeps no state, so several routers agree without \
+         it"
             .to_owned()
     };
     Some(("PREFIX_AWARE".to_owned(), format!("{}; {beside}", gain(prefix_aware))))
