@@ -49,15 +49,16 @@ impl Pass<'_> {
         {
             info!(endpoint = record.identity.name, status = record.status.as_str(), "begins to change");
         }
+        self.begin_components(state);
         let providers = self.around.ordered.providers();
+        let obstacles = place_copies(state, providers);
         let has_components = state.record.as_ref().is_some_and(|record| record.serving.has_components());
+        // Only what found no place on the instances that there are is a reason for more.
         let chosen = if has_components {
             self.scaling.follow(self.key, state, providers, self.around.now)
         } else {
             HashSet::new()
         };
-        self.begin_components(state);
-        let obstacles = place_copies(state, providers);
         self.advance_components(state, &obstacles);
         self.advance_endpoint(state, has_components, chosen);
         self.report(state);

@@ -158,3 +158,157 @@ async fn an_endpoint_can_be_deleted_in_the_middle_of_everything() {
     assert_eq!(story.run("ListEndpoints", json!({}))["Endpoints"], json!([]));
     story.reconciling.shutdown().await;
 }
+
+impl Story {
+    /// A configuration of variants, each of a name, a model and a weight, with two instances.
+    fn config(&self, name: &str, variants: &[(&str, &str, f64)]) {
+        let variant = |&(name, model, weight): &(&str, &str, f64)| {
+            json!({
+                "VariantName": name, "ModelName": model, "InstanceType": "ml.m5.large", "InitialInstanceCount": 2,
+                "InitialVariantWeight": weight
+            })
+        };
+        let variants: Vec<_> = variants.iter().map(variant).collect();
+        self.run("CreateEndpointConfig", json!({ "EndpointConfigName": name, "ProductionVariants": variants }));
+    }
+
+    /// Name, revision and weight of the variants that are routed to.
+    fn routed(&self, endpoint: &str) -> Vec<(String, u64, f64)> {
+        let topology = self.fleet.topology();
+        let shares = topology.endpoint(endpoint).unwrap().variants().iter();
+        shares.map(|share| (share.variant.name().to_string(), share.variant.revision(), share.weight)).collect()
+    }
+
+    /// The homes of a thousand keys.
+    fn homes(&self, endpoint: &str) -> Vec<String> {
+        let topology = self.fleet.topology();
+        let variant = &topology.endpoint(endpoint).unwrap().variants()[0].variant;
+        let now = self.fleet.clock().now();
+        let home = |key: u128| {
+            let key = isotherm_core::PrefixKey::from_u128(key.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+            let order = variant.order(key, None, now);
+            let first = order.iter().find(|one| one.eligible).unwrap();
+            first.now.instance.id().to_string()
+        };
+        (0..1_000).map(home).collect()
+    }
+
+    async fn scale(&self, endpoint: &str, count: u32) {
+        let desired = json!([{ "VariantName": "v", "DesiredInstanceCount": count }]);
+        let input = json!({ "EndpointName": endpoint, "DesiredWeightsAndCapacities": desired });
+        self.run("UpdateEndpointWeightsAndCapacities", input);
+        self.settled(endpoint).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn variants_that_stay_the_same_keep_their_instances_and_both_configurations_spread_by_their_weights() {
+    let story = Story::begin();
+    story.config("old", &[("a", "m", 1.0), ("b", "m", 1.0)]);
+    story.config("new", &[("a", "m", 3.0), ("b", "n", 1.0)]);
+    story.run("CreateEndpoint", json!({ "EndpointName": "ep", "EndpointConfigName": "old" }));
+    story.settled("ep").await;
+    let traffic = json!({ "Type": "CANARY", "WaitIntervalInSeconds": 600,
+        "CanarySize": { "Type": "CAPACITY_PERCENT", "Value": 50 } });
+    let deployment = json!({ "BlueGreenUpdatePolicy": { "TrafficRoutingConfiguration": traffic } });
+    let input = json!({ "EndpointName": "ep", "EndpointConfigName": "new", "DeploymentConfig": deployment });
+    story.run("UpdateEndpoint", input);
+    sleep(Duration::from_secs(60)).await;
+    let of = |name: &str, revision: u64, weight: f64| (name.to_owned(), revision, weight);
+    assert_eq!(story.routed("ep"), [of("a", 1, 0.25 + 0.375), of("b", 1, 0.25), of("b", 2, 0.125)]);
+    story.settled("ep").await;
+    assert_eq!(story.routed("ep"), [of("a", 1, 0.75), of("b", 2, 0.25)]);
+    let ids: Vec<_> = story.fleet.list().iter().map(|one| one.id.to_string()).collect();
+    assert_eq!(ids, ["a-0", "a-1", "b-2", "b-3"]);
+    story.reconciling.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fifth_instance_takes_a_fifth_of_the_keys_and_gives_them_back_when_it_goes() {
+    let story = Story::begin();
+    story.run("CreateEndpoint", json!({ "EndpointName": "ep", "EndpointConfigName": "m" }));
+    story.settled("ep").await;
+    let four = story.homes("ep");
+    story.scale("ep", 5).await;
+    let five = story.homes("ep");
+    let moved = four.iter().zip(&five).filter(|(before, after)| before != after);
+    assert!(moved.clone().all(|(_, after)| after == "v-4"), "keys move only to the one that came");
+    let moved = moved.count();
+    assert!((160..240).contains(&moved), "{moved} of 1000 moved");
+    story.scale("ep", 4).await;
+    assert_eq!(story.homes("ep"), four);
+    story.reconciling.shutdown().await;
+}
+
+/// An endpoint `ic` on two instances of four accelerators, with managed scaling by this policy; and a component of two
+/// copies that need one each.
+async fn hosting(policy: Value) -> Story {
+    let story = Story::begin();
+    let variant = json!({
+        "VariantName": "v", "InstanceType": "ml.g5.12xlarge", "InitialInstanceCount": 2,
+        "ManagedInstanceScaling": {
+            "Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 4, "ScaleInPolicy": policy
+        }
+    });
+    let role = "arn:aws:iam::123456789012:role/r";
+    let input = json!({ "EndpointConfigName": "hosts", "ProductionVariants": [variant], "ExecutionRoleArn": role });
+    story.run("CreateEndpointConfig", input);
+    story.run("CreateEndpoint", json!({ "EndpointName": "ic", "EndpointConfigName": "hosts" }));
+    story.settled("ic").await;
+    let specification = json!({
+        "ModelName": "m",
+        "ComputeResourceRequirements": { "NumberOfAcceleratorDevicesRequired": 1, "MinMemoryRequiredInMb": 128 }
+    });
+    let input = json!({ "InferenceComponentName": "c", "EndpointName": "ic", "VariantName": "v",
+        "Specification": specification, "RuntimeConfig": { "CopyCount": 2 } });
+    story.run("CreateInferenceComponent", input);
+    sleep(Duration::from_secs(5)).await;
+    story
+}
+
+impl Story {
+    /// How many instances the variant has.
+    fn instances(&self) -> u64 {
+        self.described("ic")["ProductionVariants"][0]["CurrentInstanceCount"].as_u64().unwrap()
+    }
+
+    /// The copies that are routed to.
+    fn copies(&self) -> Vec<String> {
+        self.fleet.list().iter().map(|one| one.id.to_string()).collect()
+    }
+
+    async fn set_copies(&self, count: u32) {
+        let runtime = json!({ "CopyCount": count });
+        let input = json!({ "InferenceComponentName": "c", "DesiredRuntimeConfig": runtime });
+        self.run("UpdateInferenceComponentRuntimeConfig", input);
+        sleep(Duration::from_secs(5)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn instances_that_hold_nothing_go_after_their_cool_down() {
+    let story = hosting(json!({ "Strategy": "IDLE_RELEASE", "CooldownInMinutes": 5 })).await;
+    story.set_copies(9).await;
+    assert_eq!((story.instances(), story.copies().len()), (3, 9), "eight fit on two");
+    story.set_copies(1).await;
+    sleep(Duration::from_secs(280)).await;
+    assert_eq!(story.instances(), 3, "not yet");
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(story.instances(), 2, "one at a time");
+    sleep(Duration::from_secs(310)).await;
+    assert_eq!(story.instances(), 1);
+    sleep(Duration::from_secs(3_600)).await;
+    assert_eq!((story.instances(), story.copies()), (1, vec!["c-0".to_owned()]));
+    story.reconciling.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_move_together_where_consolidation_is_asked_for() {
+    let story = hosting(json!({ "Strategy": "CONSOLIDATION", "CooldownInMinutes": 5 })).await;
+    assert_eq!((story.instances(), story.copies()), (2, vec!["c-0".to_owned(), "c-1".to_owned()]));
+    sleep(Duration::from_secs(320)).await;
+    assert_eq!((story.instances(), story.copies()), (1, vec!["c-0".to_owned(), "c-2".to_owned()]));
+    let component = story.run("DescribeInferenceComponent", json!({ "InferenceComponentName": "c" }));
+    assert_eq!(component["InferenceComponentStatus"], "InService");
+    story.reconciling.shutdown().await;
+}
