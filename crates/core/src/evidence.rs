@@ -18,6 +18,14 @@ const FAILURES_TO_EJECT: u32 = 5;
 const EJECTION: Duration = Duration::from_secs(10);
 /// The longest ejection.
 const LONGEST_EJECTION: Duration = Duration::from_secs(300);
+/// What an instance failed with counts like so many more requests in flight there, fading with this time constant: what
+/// fails at once would otherwise look idle, and draw the traffic (linkerd's load biaser does the same).
+const FAILURES_FADE: f64 = 10.0;
+/// An instance that is back begins with this part of its weight and has all of it after this time, so that what comes
+/// home finds an instance that can take it.
+const SHARE_AT_RETURN: f64 = 0.1;
+/// See [`SHARE_AT_RETURN`].
+const SLOW_START: Duration = Duration::from_secs(10);
 /// An instance that did well for this long after an ejection starts again at the shortest.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(120);
 
@@ -39,18 +47,25 @@ pub enum Evidence {
     ConnectFailed,
     /// A request was answered with 5xx, or its connection broke before the answer began.
     RequestFailed,
+    /// A request was answered with 429: too much at once.
+    RequestShed,
     /// A request's answer began well.
     RequestAnswered,
 }
 
 /// What is believed of an instance's health.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Health {
     down: bool,
     failed_probes: u32,
     failed_requests: u32,
     ejected_until: Option<Time>,
     ejections: u32,
+    /// When it was last found to be up after it had been down.
+    back_since: Option<Time>,
+    /// How many requests failed, faded up to `faded_at`.
+    failures: f64,
+    faded_at: Time,
 }
 
 impl Health {
@@ -59,7 +74,9 @@ impl Health {
         match evidence {
             Evidence::ProbeAnswered => {
                 self.failed_probes = 0;
-                self.down = false;
+                if std::mem::take(&mut self.down) {
+                    self.back_since = Some(now);
+                }
             }
             Evidence::ProbeTimedOut { last_byte: Some(byte) } if now.since(byte) < ALIVE_AFTER_BYTE => {}
             Evidence::ProbeFailed | Evidence::ProbeTimedOut { .. } => {
@@ -67,7 +84,11 @@ impl Health {
                 self.down |= self.failed_probes >= probes_to_down.get();
             }
             Evidence::ConnectRefused => self.down = true,
-            Evidence::ConnectFailed | Evidence::RequestFailed => self.fail(now),
+            Evidence::ConnectFailed | Evidence::RequestFailed => {
+                self.count_failure(now);
+                self.fail(now);
+            }
+            Evidence::RequestShed => self.count_failure(now),
             Evidence::RequestAnswered => {
                 self.failed_requests = 0;
                 if self.ejected_until.is_some_and(|until| now.since(until) >= FORGIVEN_AFTER) {
@@ -90,6 +111,27 @@ impl Health {
             self.ejections += 1;
             self.failed_requests = 0;
         }
+    }
+
+    fn count_failure(&mut self, now: Time) {
+        self.failures = self.penalty(now) + 1.0;
+        self.faded_at = now;
+    }
+
+    /// How many requests in flight its failures count for.
+    pub(crate) fn penalty(&self, now: Time) -> f64 {
+        if self.failures == 0.0 {
+            return 0.0;
+        }
+        self.failures * (-now.since(self.faded_at).as_secs_f64() / FAILURES_FADE).exp()
+    }
+
+    /// The part of its weight that counts: less than 1 for a while after it was down or ejected.
+    pub(crate) fn share(&self, now: Time) -> f64 {
+        let ejection_over = self.ejected_until.filter(|until| *until <= now);
+        let Some(back_since) = self.back_since.max(ejection_over) else { return 1.0 };
+        let passed = now.since(back_since).as_secs_f64() / SLOW_START.as_secs_f64();
+        (SHARE_AT_RETURN + (1.0 - SHARE_AT_RETURN) * passed).min(1.0)
     }
 
     pub(crate) fn is_down(&self) -> bool {
@@ -203,6 +245,34 @@ mod tests {
             assert!(!health.is_ejected(now));
         }
         assert!(!health.is_down(), "an ejected instance is not down");
+    }
+
+    #[test]
+    fn who_is_back_takes_up_its_share_bit_by_bit() {
+        let mut health = Health::default();
+        assert_eq!(health.share(at(0)), 1.0);
+        health.sees(Evidence::ConnectRefused, at(1));
+        health.sees(Evidence::ProbeAnswered, at(10));
+        health.sees(Evidence::ProbeAnswered, at(12));
+        let shares = [10, 15, 20, 100].map(|second| health.share(at(second)));
+        assert_eq!(shares, [0.1, 0.55, 1.0, 1.0]);
+        for _ in 0..5 {
+            health.sees(Evidence::RequestFailed, at(200));
+        }
+        assert_eq!([210, 215, 220].map(|second| health.share(at(second))), [0.1, 0.55, 1.0]);
+    }
+
+    #[test]
+    fn failures_count_as_load_for_a_while() {
+        let mut health = Health::default();
+        assert_eq!(health.penalty(at(5)), 0.0);
+        for evidence in [Evidence::RequestFailed, Evidence::RequestShed, Evidence::ConnectFailed] {
+            health.sees(evidence, at(10));
+        }
+        health.sees(Evidence::RequestAnswered, at(10));
+        assert_eq!(health.penalty(at(10)), 3.0);
+        assert!((1.0..1.2).contains(&health.penalty(at(20))));
+        assert!(health.penalty(at(100)) < 0.001);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::adaptive::Prompt;
 use crate::placement::{Distance, percentile};
 use crate::{
     Arm, Choice, Decision, Generation, InstanceId, ModelHash, PrefixKey, Reason, Refusal, Slot, SpillCause, Strategy,
-    Time,
+    Time, Weight,
 };
 
 /// What choosing needs to know of a request.
@@ -66,7 +66,7 @@ impl<T: Clone> VariantState<T> {
             if let Some(prompt) = self.looked_up(request) {
                 self.adaptive.look_up(prompt);
             }
-            Ok((self.pick(request, &candidates, arm, rng)?, arm))
+            Ok((self.pick(request, &candidates, arm, now, rng)?, arm))
         });
         let choice = picked.map(|(pick, arm)| self.count(request, &candidates, &pick, arm, now));
         self.candidates = candidates;
@@ -88,7 +88,7 @@ impl<T: Clone> VariantState<T> {
             served |= serves;
             in_service |= !instance.draining;
             if serves && !instance.draining && !instance.health.is_down() {
-                let of_key = |key| Distance::of(key, instance.standing, instance.weight);
+                let of_key = |key| Distance::of(key, instance.standing, instance.weight_at(now));
                 let distance = request.key.map(of_key).unwrap_or_default();
                 candidates.push(Candidate { index, distance });
                 ejected += usize::from(instance.health.is_ejected(now));
@@ -131,13 +131,14 @@ impl<T: Clone> VariantState<T> {
         request: &RouteRequest<'_>,
         candidates: &[Candidate],
         arm: Arm,
+        now: Time,
         rng: &mut R,
     ) -> Result<Pick, Refusal> {
         if let Some(candidate) = self.pinned(request, candidates) {
             let free = self.instances[candidate.index].has_room();
             return if free { Ok(Pick::new(candidate, Reason::Session)) } else { Err(Refusal::Full) };
         }
-        let open = Open { instances: &self.instances, candidates, tried: request.tried };
+        let open = Open { instances: &self.instances, candidates, tried: request.tried, now };
         let picked = match (candidates, arm, self.routing.strategy) {
             ([only], ..) => open.iter().next().map(|_| Pick::new(*only, Reason::Single)),
             (_, Arm::Random, _) | (_, _, Strategy::Random) => random::pick(&open, rng),
@@ -218,7 +219,7 @@ impl<T: Clone> VariantState<T> {
         // Refused: nobody is eligible.
         let _ = self.find_eligible(request, now, &mut candidates);
         self.adaptive.look_up(prompt);
-        let open = Open { instances: &self.instances, candidates: &candidates, tried: request.tried };
+        let open = Open { instances: &self.instances, candidates: &candidates, tried: request.tried, now };
         let pinned = self.pinned(request, &candidates);
         let chosen = pinned.or_else(|| adaptive::best(&open, &mut self.adaptive, prompt, false));
         let chosen = chosen.map(|chosen| chosen.index);
@@ -233,7 +234,7 @@ impl<T: Clone> VariantState<T> {
                     held_bytes: prompt.bytes_of(held.blocks),
                     uncached_tokens: self.adaptive.uncached(prompt, held),
                     waiting_tokens: instance.beliefs.uncached,
-                    milliseconds: adaptive::score(&self.adaptive, prompt, instance),
+                    milliseconds: adaptive::score(&self.adaptive, prompt, instance, now),
                 }
             })
             .collect()
@@ -245,6 +246,19 @@ impl<T> Instance<T> {
     fn has_room(&self) -> bool {
         self.max_in_flight.is_none_or(|max| self.in_flight < max.get())
     }
+
+    /// Its weight, of which only a part counts for a while after it was away.
+    pub(super) fn weight_at(&self, now: Time) -> Weight {
+        match self.health.share(now) {
+            1.0 => self.weight,
+            share => Weight::new(self.weight.get() * share).unwrap_or(self.weight),
+        }
+    }
+
+    /// Requests in flight on it, and what its failures count for.
+    fn load(&self, now: Time) -> f64 {
+        f64::from(self.in_flight) + self.health.penalty(now)
+    }
 }
 
 /// The candidates that can take the request now: not tried, and below their own bound.
@@ -252,6 +266,7 @@ struct Open<'a, T> {
     instances: &'a [Instance<T>],
     candidates: &'a [Candidate],
     tried: &'a [Generation],
+    now: Time,
 }
 
 impl<'a, T> Open<'a, T> {

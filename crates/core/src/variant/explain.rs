@@ -75,7 +75,7 @@ impl<T: Clone> VariantState<T> {
             .map(|(view, instance)| {
                 let serves = instance.models.may_serve(model);
                 let eligible = serves && view.availability == Availability::Up;
-                (Distance::of(key, instance.standing, instance.weight), OrderEntry { instance: view, eligible })
+                (Distance::of(key, instance.standing, instance.weight_at(now)), OrderEntry { instance: view, eligible })
             })
             .collect();
         entries.sort_by(|a, b| a.0.total_cmp(&b.0));

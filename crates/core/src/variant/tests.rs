@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod copies;
+mod health;
 
 use std::num::NonZeroU32;
 use std::time::Duration;

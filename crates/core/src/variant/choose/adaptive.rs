@@ -7,7 +7,7 @@ use super::{Candidate, Open, Pick, nearest};
 use crate::adaptive::{Adaptive, Prompt};
 use crate::placement::Distance;
 use crate::variant::Instance;
-use crate::{PrefixKey, Reason};
+use crate::{PrefixKey, Reason, Time};
 
 /// Instances within this part, or these milliseconds, of the best count as equal.
 const TIE_SHARE: f64 = 0.05;
@@ -39,7 +39,7 @@ pub(super) fn best<T>(
 ) -> Option<Candidate> {
     let mut scores = std::mem::take(&mut adaptive.scores);
     scores.clear();
-    scores.extend(open.iter().map(|(_, instance)| score(adaptive, prompt, instance)));
+    scores.extend(open.iter().map(|(_, instance)| score(adaptive, prompt, instance, open.now)));
     let bound = scores.iter().copied().min_by(f64::total_cmp).map(|best| match explore {
         true => best * NOT_MUCH_WORSE,
         false => best + (best * TIE_SHARE).max(TIE_MILLISECONDS),
@@ -65,7 +65,7 @@ fn order_of_equals(adaptive: &Adaptive, prompt: &Prompt, explore: bool) -> Prefi
 }
 
 /// The latency in milliseconds that the prompt that was looked up last adds on an instance.
-pub(super) fn score<T>(adaptive: &Adaptive, prompt: &Prompt, instance: &Instance<T>) -> f64 {
-    let in_flight = f64::from(instance.in_flight) / instance.weight.get();
+pub(super) fn score<T>(adaptive: &Adaptive, prompt: &Prompt, instance: &Instance<T>, now: Time) -> f64 {
+    let in_flight = instance.load(now) / instance.weight.get();
     adaptive.score(prompt, &instance.beliefs, adaptive.held(&instance.beliefs), in_flight)
 }

@@ -21,7 +21,7 @@ pub(super) fn pick<T>(open: &Open<'_, T>, rules: PrefixAware) -> Option<Pick> {
         Some(next) => {
             let candidate = match rules.spill {
                 SpillRule::Next => next,
-                SpillRule::LeastOutstanding => least_outstanding::pick(open, 0)?.candidate,
+                SpillRule::LeastOutstanding => least_outstanding::least(below(), open.now)?,
             };
             let at_threshold = open.instances[home.index].in_flight >= threshold;
             let cause = if at_threshold { SpillCause::Threshold } else { SpillCause::MaxInFlight };
