@@ -41,6 +41,8 @@ pub struct Described<'a> {
     pub adapter: Option<Cow<'a, str>>,
     /// `previous_response_id`: a response stored on the instance that made it.
     pub previous_response_id: Option<Cow<'a, str>>,
+    /// `priority`: who waits with a lower one goes first (vLLM's order).
+    pub priority: Option<i64>,
 }
 
 /// Describes the request `body` of `api` and gives its text to `sink`, piece by piece and without separators, in the
@@ -124,6 +126,7 @@ struct Fields<'a> {
     extra_key: Option<Value<'a>>,
     lora_path: Option<Value<'a>>,
     previous_response_id: Option<Value<'a>>,
+    priority: Option<Value<'a>>,
     instructions: Option<Value<'a>>,
     system: Option<Value<'a>>,
     messages: Option<Value<'a>>,
@@ -159,6 +162,7 @@ impl<'a> Fields<'a> {
                 b"extra_key" => &mut fields.extra_key,
                 b"lora_path" => &mut fields.lora_path,
                 b"previous_response_id" => &mut fields.previous_response_id,
+                b"priority" => &mut fields.priority,
                 b"instructions" => &mut fields.instructions,
                 b"system" => &mut fields.system,
                 b"messages" => &mut fields.messages,
@@ -195,6 +199,7 @@ impl<'a> Fields<'a> {
             extra_key: string(self.extra_key),
             adapter: string(self.lora_path),
             previous_response_id: string(self.previous_response_id),
+            priority: self.priority.and_then(Value::signed_integer),
         })
     }
 }

@@ -159,6 +159,16 @@ impl<'a> Value<'a> {
         std::str::from_utf8(digits).ok()?.parse().ok()
     }
 
+    /// The number that this is, if it is a whole one that 64 bits hold with its sign.
+    pub(crate) fn signed_integer(self) -> Option<i64> {
+        let digits = self.bytes();
+        let (sign, digits) = digits.strip_prefix(b"-").map_or(("", digits), |digits| ("-", digits));
+        if !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        format!("{sign}{}", std::str::from_utf8(digits).ok()?).parse().ok()
+    }
+
     /// The value of the last member called `name`, if this is an object that has one.
     pub(crate) fn member(self, name: &[u8]) -> Result<Option<Value<'a>>, Malformed> {
         let mut found = None;
