@@ -50,6 +50,9 @@ impl Default for Limits {
 }
 
 /// Who waits when every instance is at its max_in_flight; the others are refused at once.
+///
+/// When more wait than may, whoever stands last is refused: by `priority` (a field of bodies, lower first), then in turn by
+/// tenant, then by arrival.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Queue {
@@ -57,6 +60,10 @@ pub struct Queue {
     #[serde(deserialize_with = "max_waiting")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub max_waiting: u32,
+    /// The most bytes of their bodies together, for each variant.
+    #[serde(with = "byte_size")]
+    #[schemars(schema_with = "byte_size::schema")]
+    pub max_bytes: u64,
     /// The longest that one waits.
     #[serde(with = "duration")]
     #[schemars(schema_with = "duration::schema")]
@@ -65,7 +72,7 @@ pub struct Queue {
 
 impl Default for Queue {
     fn default() -> Queue {
-        Queue { max_waiting: 1_000, timeout: Duration::from_secs(30) }
+        Queue { max_waiting: 1_000, max_bytes: 256 << 20, timeout: Duration::from_secs(30) }
     }
 }
 

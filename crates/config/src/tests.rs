@@ -53,7 +53,7 @@ limits:
   headers: 32KiB
   uri: 8192
   connections: 5
-  queue: { max_waiting: 0, timeout: 1s }
+  queue: { max_waiting: 0, max_bytes: 1MiB, timeout: 1s }
 endpoints:
   - name: chat
     variants:

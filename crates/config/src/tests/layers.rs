@@ -65,7 +65,7 @@ fn what_is_not_said_has_its_default() {
         shutdown_grace: 30 * second,
     };
     assert_eq!(config.timeouts, timeouts);
-    let queue = Queue { max_waiting: 1_000, timeout: 30 * second };
+    let queue = Queue { max_waiting: 1_000, max_bytes: 256 << 20, timeout: 30 * second };
     let (body, invocation_body) = (33_554_432, 6_291_456);
     let limits = Limits { body, invocation_body, headers: 65_536, uri: 16_384, connections: 10_000, queue };
     assert_eq!(config.limits, limits);
@@ -100,7 +100,7 @@ fn every_key_arrives_where_it_belongs() {
         shutdown_grace: Duration::ZERO,
     };
     assert_eq!(config.timeouts, timeouts);
-    let queue = Queue { max_waiting: 0, timeout: seconds(1) };
+    let queue = Queue { max_waiting: 0, max_bytes: 1 << 20, timeout: seconds(1) };
     let (body, invocation_body) = (64 << 20, 8 << 20);
     assert_eq!(config.limits, Limits { body, invocation_body, headers: 32 << 10, uri: 8_192, connections: 5, queue });
     let [a, b] = config.endpoints[0].variants.as_slice() else { panic!("two variants") };

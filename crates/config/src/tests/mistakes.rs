@@ -56,7 +56,7 @@ fn unknown_keys_are_named_with_what_is_allowed() {
     );
     element_refused(
         "limits: { queue: { max-waiting: 1 } }",
-        "1:20: limits.queue.max-waiting: unknown key; did you mean `max_waiting`? Allowed: max_waiting, timeout",
+        "1:20: limits.queue.max-waiting: unknown key; did you mean `max_waiting`? Allowed: max_waiting, max_bytes, timeout",
     );
     variant_refused(
         "routing: { prefix_lenght: 1 }",
@@ -115,7 +115,7 @@ fn bad_values_are_named_with_what_is_allowed() {
     element_refused("limits: { connections: 0 }", "1:24: limits.connections: must be from 1 to 1000000, not 0");
     element_refused(
         "limits: { queue: 5 }",
-        "1:18: limits.queue: expected a mapping with the keys max_waiting, timeout, found a whole number",
+        "1:18: limits.queue: expected a mapping with the keys max_waiting, max_bytes, timeout, found a whole number",
     );
 }
 
