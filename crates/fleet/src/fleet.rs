@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::directory::Directory;
-use crate::{Clock, Endpoint, InstanceStatus, Location, Origin, Sessions, StoredResponses, Topology};
+use crate::{Clock, Endpoint, InstanceStatus, Location, Origin, Sessions, StoredResponses, Suspects, Topology};
 
 /// Everything that is known of the engines behind the router. Cheap to clone: all clones are the same fleet.
 #[derive(Clone)]
@@ -27,6 +27,7 @@ struct Shared {
     writer: Mutex<Writer>,
     stored_responses: StoredResponses,
     sessions: Sessions,
+    suspects: Suspects,
     /// Told after every change, so that probes and DNS follow.
     changed: Notify,
 }
@@ -48,6 +49,7 @@ impl Fleet {
             writer: Mutex::default(),
             stored_responses: StoredResponses::default(),
             sessions: Sessions::default(),
+            suspects: Suspects::default(),
             changed: Notify::new(),
         };
         let fleet = Fleet { shared: Arc::new(shared) };
@@ -77,6 +79,11 @@ impl Fleet {
     /// Where the sessions of clients live.
     pub fn sessions(&self) -> &Sessions {
         &self.shared.sessions
+    }
+
+    /// What instances died on.
+    pub fn suspects(&self) -> &Suspects {
+        &self.shared.suspects
     }
 
     /// Every instance as it stands, for people.

@@ -19,6 +19,7 @@ mod reconcile;
 mod sessions;
 mod status;
 mod stored_responses;
+mod suspects;
 mod tasks;
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
@@ -38,6 +39,10 @@ pub use managed::{ComponentKind, ManagedComponent, ManagedEndpoint, ManagedInsta
 pub use sessions::{Pin, Session, Sessions};
 pub use status::InstanceStatus;
 pub use stored_responses::StoredResponses;
+pub use suspects::Suspects;
 pub use tasks::FleetTasks;
 pub use topology::{Adapter, AsyncOutput, Component, Endpoint, Owner, Serving, Topology, TrafficShare};
-pub use variant::{InstanceNow, OrderedInstance, Placement, QueueFull, ScoredInstance, SlotGuard, Variant, Waiting};
+pub use variant::{
+    Bounds, InstanceNow, LONGEST_FOR_HOME, NotPlaced, OrderedInstance, Placement, Rank, ScoredInstance, SlotGuard,
+    Variant, Waiting,
+};

@@ -29,9 +29,10 @@ use isotherm_telemetry::{InstanceMetrics, Metrics, VariantMetrics};
 use rand::Rng;
 use tracing::info;
 
-use self::queue::Queue;
+pub use self::queue::{Bounds, LONGEST_FOR_HOME, NotPlaced, Rank};
+use self::queue::{Queue, is_away_from_home};
 pub use self::slot::SlotGuard;
-pub use self::waiting::{QueueFull, Waiting};
+pub use self::waiting::Waiting;
 use crate::listing::Listing;
 use crate::lock::Mutex;
 use crate::{Clock, Instance, Location, Model};
@@ -211,23 +212,32 @@ impl Variant {
         if request.tried.is_empty() {
             guarded.state.retry_budget().count_request(now);
         }
-        let choice = guarded.state.choose(request, now, rng);
+        let mut choice = guarded.state.choose(request, now, rng);
+        if !guarded.queue.is_empty() && choice.as_ref().is_ok_and(is_away_from_home) {
+            // What is left free for a moment is for those whose home it is, else for whoever waits already.
+            choice = choice.and_then(|choice| {
+                guarded.state.finish(choice.slot);
+                Err(Refusal::Full)
+            });
+        }
         drop(guarded);
         choice.map(|choice| Placement::of(self, choice))
     }
 
     /// Joins the queue for an instance with room, after [`Variant::choose`] has said [`Refusal::Full`].
     ///
-    /// The future that is returned is ready when its turn has come and it was placed, or when waiting has become
-    /// pointless (nothing is left that could serve it). First come, first served among those that the same instances
-    /// could serve. Dropping it leaves the queue. At most `max_waiting` requests wait at a time.
+    /// The future that is returned is ready when its turn has come and it was placed, when waiting has become pointless
+    /// (nothing is left that could serve it), or when more wait than may and it stands last. Room goes to the first whose
+    /// home it is, else to the first that has waited for its home for [`LONGEST_FOR_HOME`]; first is who has the lower
+    /// priority, then whose tenant's turn it is, then who came first. Dropping it leaves the queue.
     pub fn wait<R: Rng>(
         self: &Arc<Self>,
         request: &RouteRequest<'_>,
+        rank: Rank<'_>,
         rng: &mut R,
-        max_waiting: u32,
-    ) -> Result<Waiting, QueueFull> {
-        Waiting::join(self, request, rng, max_waiting)
+        bounds: Bounds,
+    ) -> Waiting {
+        Waiting::join(self, request, rank, rng, bounds)
     }
 
     /// How many requests wait for room.

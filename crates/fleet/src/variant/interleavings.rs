@@ -18,7 +18,7 @@ use rand_pcg::Pcg64;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Runner, thread};
 
-use super::{Placement, Variant};
+use super::{Bounds, NotPlaced, Placement, Rank, Variant};
 use crate::{Clock, Instance, Origin};
 
 const BOUND: u32 = 2;
@@ -82,7 +82,7 @@ fn client(variant: &Arc<Variant>, holders: &Holders, number: u64) {
         let request = RouteRequest { key, ..RouteRequest::default() };
         let placed = match variant.choose(&request, variant.clock().now(), &mut rng) {
             Err(Refusal::Full) => {
-                let Ok(waiting) = variant.wait(&request, &mut rng, 4) else { continue };
+                let waiting = variant.wait(&request, Rank::default(), &mut rng, Bounds { waiting: 4, bytes: 0 });
                 if (number + round).is_multiple_of(3) {
                     // Looks once, and leaves; the slot may have been handed over in between.
                     let polled = pin!(waiting).as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -95,7 +95,7 @@ fn client(variant: &Arc<Variant>, holders: &Holders, number: u64) {
                     shuttle::future::block_on(waiting)
                 }
             }
-            outcome => outcome,
+            outcome => outcome.map_err(NotPlaced::Refused),
         };
         match placed {
             Ok(placement) => {
@@ -103,7 +103,10 @@ fn client(variant: &Arc<Variant>, holders: &Holders, number: u64) {
                 thread::yield_now();
                 holders.give_back(placement);
             }
-            Err(refusal) => assert_ne!(refusal, Refusal::Full, "nobody waits in order to be told to wait"),
+            Err(NotPlaced::Displaced) => {}
+            Err(NotPlaced::Refused(refusal)) => {
+                assert_ne!(refusal, Refusal::Full, "nobody waits in order to be told to wait");
+            }
         }
     }
 }

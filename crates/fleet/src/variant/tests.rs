@@ -11,7 +11,7 @@ use isotherm_core::{Evidence, InstanceId, InstanceSpec, ModelHash, Models, Refus
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use super::{Placement, Variant, Waiting};
+use super::{Bounds, LONGEST_FOR_HOME, NotPlaced, Placement, Rank, Variant, Waiting};
 use crate::testing::{fleet, one_variant, variant as first_variant};
 
 const ANY: RouteRequest<'static> =
@@ -30,7 +30,11 @@ fn choose(variant: &Arc<Variant>, request: &RouteRequest<'_>) -> Result<Placemen
 }
 
 fn wait(variant: &Arc<Variant>, request: &RouteRequest<'_>) -> Waiting {
-    variant.wait(request, &mut Pcg64::seed_from_u64(0), 10).unwrap()
+    wait_as(variant, request, Rank::default())
+}
+
+fn wait_as(variant: &Arc<Variant>, request: &RouteRequest<'_>, rank: Rank<'_>) -> Waiting {
+    variant.wait(request, rank, &mut Pcg64::seed_from_u64(0), Bounds { waiting: 10, bytes: 1_000 })
 }
 
 /// Counts how often it is woken.
@@ -49,11 +53,11 @@ impl Bell {
     }
 }
 
-fn poll(waiting: &mut Waiting, bell: &Arc<Bell>) -> Poll<Result<Placement, Refusal>> {
+fn poll(waiting: &mut Waiting, bell: &Arc<Bell>) -> Poll<Result<Placement, NotPlaced>> {
     Pin::new(waiting).poll(&mut Context::from_waker(&Waker::from(Arc::clone(bell))))
 }
 
-fn look(waiting: &mut Waiting) -> Poll<Result<Placement, Refusal>> {
+fn look(waiting: &mut Waiting) -> Poll<Result<Placement, NotPlaced>> {
     poll(waiting, &Arc::default())
 }
 
@@ -134,12 +138,105 @@ fn a_waiter_that_leaves_without_room_takes_nothing_with_it() {
 fn the_queue_is_bounded_and_room_found_on_the_way_in_needs_no_place() {
     let variant = variant(1);
     let rng = &mut Pcg64::seed_from_u64(0);
-    let mut at_once = variant.wait(&ANY, rng, 0).unwrap();
-    let Poll::Ready(Ok(_held)) = look(&mut at_once) else { panic!("there was room") };
-    let _first = variant.wait(&ANY, rng, 1).unwrap();
-    let full = variant.wait(&ANY, rng, 1).unwrap_err();
-    assert_eq!(full.to_string(), "every instance is at max_in_flight, and 1 requests wait already");
+    let mut wait = |waiting| variant.wait(&ANY, Rank::default(), rng, Bounds { waiting, bytes: 0 });
+    let Poll::Ready(Ok(_held)) = look(&mut wait(0)) else { panic!("there was room") };
+    let mut first = wait(1);
+    assert_eq!(displaced(&mut [&mut wait(1), &mut first]), [true, false]);
     assert_eq!(variant.waiting(), 1);
+}
+
+#[test]
+fn the_bytes_that_wait_are_bounded() {
+    let variant = variant(1);
+    let _held = choose(&variant, &ANY).unwrap();
+    let of = |bytes| wait_as(&variant, &ANY, Rank { bytes, ..Rank::default() });
+    let (mut small, mut large, mut next) = (of(600), of(500), of(400));
+    assert_eq!(displaced(&mut [&mut small, &mut large, &mut next]), [false, true, false]);
+    drop(small);
+    assert_eq!(displaced(&mut [&mut next, &mut of(601)]), [false, true]);
+}
+
+fn displaced(waiting: &mut [&mut Waiting]) -> Vec<bool> {
+    waiting.iter_mut().map(|one| matches!(look(one), Poll::Ready(Err(NotPlaced::Displaced)))).collect()
+}
+
+/// Gives room to one after the other, and tells in which order they get it.
+fn order_of(variant: &Arc<Variant>, held: Placement, mut waiting: Vec<(&'static str, Waiting)>) -> Vec<&'static str> {
+    let mut order = Vec::new();
+    let mut held = Some(held);
+    while !waiting.is_empty() {
+        drop(held.take());
+        let index = waiting.iter_mut().position(|(_, one)| match look(one) {
+            Poll::Ready(Ok(placement)) => held.replace(placement).is_none(),
+            _ => false,
+        });
+        order.push(waiting.remove(index.expect("somebody is placed")).0);
+    }
+    assert_eq!(variant.waiting(), 0);
+    order
+}
+
+#[test]
+fn a_lower_priority_goes_first() {
+    let variant = variant(1);
+    let held = choose(&variant, &ANY).unwrap();
+    let of = |name, priority| (name, wait_as(&variant, &ANY, Rank { priority, ..Rank::default() }));
+    let waiting = vec![of("late", 5), of("plain", 0), of("early", -1), of("plain too", 0)];
+    assert_eq!(order_of(&variant, held, waiting), ["early", "plain", "plain too", "late"]);
+}
+
+#[test]
+fn tenants_get_room_in_turn_however_much_each_waits_for() {
+    let variant = variant(1);
+    let held = choose(&variant, &ANY).unwrap();
+    let of = |tenant| (tenant, wait_as(&variant, &ANY, Rank { tenant: Some(tenant), ..Rank::default() }));
+    let waiting = vec![of("a"), of("a"), of("a"), of("a"), of("b"), of("b"), of("c")];
+    assert_eq!(order_of(&variant, held, waiting), ["a", "b", "c", "a", "b", "a", "a"]);
+}
+
+#[test]
+fn who_leaves_takes_no_turn_of_its_tenant() {
+    let variant = variant(1);
+    let held = choose(&variant, &ANY).unwrap();
+    let of = |name, tenant| (name, wait_as(&variant, &ANY, Rank { tenant: Some(tenant), ..Rank::default() }));
+    let leaving: Vec<_> = (0..3).map(|_| of("gone", "a")).collect();
+    let waiting = vec![of("a1", "a"), of("a2", "a"), of("b1", "b"), of("b2", "b")];
+    drop(leaving);
+    assert_eq!(order_of(&variant, held, waiting), ["a1", "b1", "a2", "b2"]);
+}
+
+#[test]
+fn a_tenant_that_fills_the_queue_makes_way_for_another_and_the_lower_priority_for_the_higher() {
+    let variant = variant(1);
+    let _held = choose(&variant, &ANY).unwrap();
+    let of = |tenant, priority| wait_as(&variant, &ANY, Rank { tenant: Some(tenant), priority, bytes: 0 });
+    let mut greedy: Vec<Waiting> = (0..10).map(|_| of("greedy", 0)).collect();
+    let (mut modest, mut urgent, mut idle) = (of("modest", 0), of("greedy", -1), of("modest", 1));
+    assert_eq!(displaced(&mut [&mut modest, &mut urgent, &mut idle]), [false, false, true]);
+    let left: Vec<bool> = greedy.iter_mut().map(|one| look(one).is_pending()).collect();
+    assert_eq!(left, [[true; 8].as_slice(), &[false; 2]].concat());
+}
+
+#[test]
+fn room_goes_to_whose_home_it_is_and_to_others_only_after_a_while() {
+    let variant = variant(2);
+    let of = |key: u128| RouteRequest { key: Some(isotherm_core::PrefixKey::from_u128(key)), ..ANY };
+    let now = variant.clock().now();
+    let home = |key| variant.order(isotherm_core::PrefixKey::from_u128(key), None, now)[0].now.instance.id().clone();
+    let key_at = |id: &str| (0..).find(|&key| home(key).as_str() == id).unwrap();
+    let (at_a, at_b) = (of(key_at("a")), of(key_at("b")));
+    let (on_a, _on_b) = (choose(&variant, &at_a).unwrap(), choose(&variant, &at_b).unwrap());
+    let (mut of_b, mut of_a) = (wait(&variant, &at_b), wait(&variant, &at_a));
+    drop(on_a);
+    assert!(look(&mut of_b).is_pending(), "its home is busy");
+    let Poll::Ready(Ok(on_a)) = look(&mut of_a) else { panic!("its home is free") };
+    drop(on_a);
+    assert!(look(&mut of_b).is_pending(), "it waits for its home a moment longer");
+    assert_eq!(choose(&variant, &at_b).unwrap_err(), Refusal::Full, "no newcomer goes before it");
+    std::thread::sleep(LONGEST_FOR_HOME);
+    of_b.look_elsewhere();
+    let Poll::Ready(Ok(placement)) = look(&mut of_b) else { panic!("any room will do by now") };
+    assert_eq!(placement.decision.chosen.as_str(), "a");
 }
 
 #[test]
@@ -211,12 +308,12 @@ fn nobody_waits_for_what_cannot_come() {
     let now = variant.clock().now();
     let mut waiting = wait(&variant, &ANY);
     variant.observe(variant.instances(now)[0].generation, Evidence::ConnectRefused, now);
-    assert!(matches!(look(&mut waiting), Poll::Ready(Err(Refusal::Unavailable))));
+    assert!(matches!(look(&mut waiting), Poll::Ready(Err(NotPlaced::Refused(Refusal::Unavailable)))));
     let mut waiting = wait(&variant, &ANY);
-    assert!(matches!(look(&mut waiting), Poll::Ready(Err(Refusal::Unavailable))));
+    assert!(matches!(look(&mut waiting), Poll::Ready(Err(NotPlaced::Refused(Refusal::Unavailable)))));
     variant.remove(&"a".into(), "test");
     let mut waiting = wait(&variant, &ANY);
-    assert!(matches!(look(&mut waiting), Poll::Ready(Err(Refusal::NoInstance))));
+    assert!(matches!(look(&mut waiting), Poll::Ready(Err(NotPlaced::Refused(Refusal::NoInstance)))));
 }
 
 #[test]

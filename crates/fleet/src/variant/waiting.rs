@@ -4,20 +4,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use isotherm_core::{Refusal, RouteRequest};
+use isotherm_core::RouteRequest;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::queue::Ticket;
+use super::queue::{Bounds, NotPlaced, Outcome, Rank, Ticket};
 use super::{Placement, Variant};
-
-/// The queue holds as many requests as it may; this one is to be refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("every instance is at max_in_flight, and {waiting} requests wait already")]
-pub struct QueueFull {
-    /// How many wait.
-    pub waiting: usize,
-}
 
 /// A place in the queue; see [`Variant::wait`].
 #[derive(Debug)]
@@ -32,32 +24,37 @@ impl Waiting {
     pub(super) fn join<R: Rng>(
         variant: &Arc<Variant>,
         request: &RouteRequest<'_>,
+        rank: Rank<'_>,
         rng: &mut R,
-        max_waiting: u32,
-    ) -> Result<Waiting, QueueFull> {
+        bounds: Bounds,
+    ) -> Waiting {
         let rng = Pcg64::seed_from_u64(rng.next_u64());
         let mut guarded = variant.guarded.lock();
-        let ticket = guarded.queue.join(request, rng);
+        let ticket = guarded.queue.join(request, rank, variant.clock.now(), rng);
         // A slot may have been freed since the caller was told that there is none.
         let placed = guarded.place_waiting(variant.clock);
-        let waiting = guarded.queue.len();
-        let admitted = waiting <= max_waiting as usize || !guarded.queue.is_waiting(ticket);
-        if !admitted {
-            guarded.queue.leave(ticket);
-        }
+        let displaced = guarded.queue.displace(bounds);
         drop(guarded);
-        placed.into_iter().for_each(Waker::wake);
-        if admitted {
-            Ok(Waiting { variant: Arc::clone(variant), ticket: Some(ticket) })
-        } else {
-            Err(QueueFull { waiting: waiting - 1 })
-        }
+        placed.into_iter().chain(displaced).for_each(Waker::wake);
+        Waiting { variant: Arc::clone(variant), ticket: Some(ticket) }
+    }
+
+    /// Takes room anywhere, if there is any, once it has waited for its home for [`LONGEST_FOR_HOME`]: to be called then,
+    /// since nothing else happens at that moment.
+    ///
+    /// [`LONGEST_FOR_HOME`]: crate::LONGEST_FOR_HOME
+    pub fn look_elsewhere(&self) {
+        self.variant.change(|_| ());
+    }
+
+    fn outcome(&self, outcome: Outcome) -> Result<Placement, NotPlaced> {
+        outcome.map(|choice| Placement::of(&self.variant, choice))
     }
 }
 
 impl Future for Waiting {
-    /// The placement; or why waiting longer is pointless, which is never [`Refusal::Full`].
-    type Output = Result<Placement, Refusal>;
+    /// The placement; or why waiting came to nothing.
+    type Output = Result<Placement, NotPlaced>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(ticket) = self.ticket else {
@@ -68,7 +65,7 @@ impl Future for Waiting {
         match outcome {
             Some(outcome) => {
                 self.ticket = None;
-                Poll::Ready(outcome.map(|choice| Placement::of(&self.variant, choice)))
+                Poll::Ready(self.outcome(outcome))
             }
             None => Poll::Pending,
         }
