@@ -37,7 +37,7 @@ pub(crate) struct PrefixIndex {
     by_first_block: HashMap<BlockHash, NodeId, BuildHasherDefault<AlreadyHashed>>,
     seats: Vec<Option<Seat>>,
     uses: u64,
-    /// Requests that were placed.
+    /// Requests that got their first token.
     requests: u64,
     budget: usize,
     bytes: usize,
@@ -162,17 +162,16 @@ impl PrefixIndex {
 
     /// Notes that a prompt is on its way to an instance; it counts as held there from now on.
     pub(crate) fn expect(&mut self, prompt: &[BlockHash], seat: SeatId) {
-        self.requests += 1;
-        let (requests, window) = (self.requests, self.window());
-        self.settle(prompt, seat, |node, at| {
-            node.popularity.count(requests, window);
-            node.residences[at].expected_by += 1;
-        });
+        self.settle(prompt, seat, |node, at| node.residences[at].expected_by += 1);
     }
 
     /// The first token has come: what was expected is there.
     pub(crate) fn confirm(&mut self, prompt: &[BlockHash], seat: SeatId) {
+        self.requests += 1;
+        let (requests, window) = (self.requests, self.window());
         self.settle(prompt, seat, |node, at| {
+            // Only now: what a burst asks for at once is not what others will come for later.
+            node.popularity.count(requests, window);
             let residence = &mut node.residences[at];
             residence.confirmed = node.run.len() as u32;
             residence.expected_by = residence.expected_by.saturating_sub(1);

@@ -35,7 +35,7 @@ pub(crate) struct Load {
 }
 
 /// The latency in milliseconds that the request adds there: its own wait and prefill, the stall that its prefill
-/// inflicts on the streams that run there, and the slow-down of decoding beside them.
+/// inflicts on the streams that run there, and the slow-down of decoding, its own and theirs.
 ///
 /// Where prefixes are cached decides through `uncached`. What others pay for a prefill is set against what they get from
 /// it, by `lasting`: so a hot prefix spreads to as many instances as its load needs, and a document that is asked a few
@@ -45,10 +45,10 @@ pub(crate) struct Load {
 pub(crate) fn marginal_latency(load: &Load) -> f64 {
     let Load { pace, queued, shared, in_flight, uncached, lasting, prompt, output } = *load;
     let per_stream = pace / PRIOR * (STEP_PER_STREAM + STEP_PER_CONTEXT_TOKEN * prompt);
-    let own = FIRST_TOKEN * pace * (queued + uncached);
+    let own = FIRST_TOKEN * pace * (queued + lasting);
     let others = (queued - shared).max(0.0);
     let stall = pace * lasting * (OCCUPIED + in_flight) + QUEUED_STALL * pace * others * in_flight;
-    let decode = per_stream * output * in_flight;
+    let decode = 2.0 * per_stream * output * in_flight;
     own + stall + decode
 }
 
