@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
 use hyper::body::Incoming;
+use isotherm_wire::error::Dialect;
 
 use crate::answer::Answer;
 use crate::asynchronous;
@@ -109,7 +110,7 @@ async fn answer(head: Parts, body: Incoming, mut record: Record) -> (Response<Bo
     };
     let mut response = response.map(Body::Whole);
     response.headers_mut().insert(REQUEST_ID, record.request_id.clone());
-    if record.call.is_some() {
+    if matches!(record.dialect, Dialect::SageMaker | Dialect::SageMakerOpenAi) {
         response.headers_mut().insert(SERVICE_REQUEST_ID, record.request_id.clone());
     }
     expose_decision(response.headers_mut(), &record);

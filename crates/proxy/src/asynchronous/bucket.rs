@@ -106,7 +106,7 @@ impl Buckets {
     ///
     /// When that can't be done, or a link leads out of the directory.
     pub(super) async fn write(&self, place: &Place, random: u64) -> io::Result<Writing> {
-        Writing::begin(self.path(place), random, self).await
+        Writing::begin(self.path(place), random, 0o644, self).await
     }
 
     /// Refuses a path that does not lie in the directory once all links are followed.
@@ -130,13 +130,13 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    /// Begins to write a file of the buckets' directory.
-    pub(super) async fn begin(target: PathBuf, random: u64, buckets: &Buckets) -> io::Result<Writing> {
+    /// Begins to write a file of the buckets' directory, with this mode (less what the process's mask takes away).
+    pub(super) async fn begin(target: PathBuf, random: u64, mode: u32, buckets: &Buckets) -> io::Result<Writing> {
         let directory = target.parent().unwrap_or(&buckets.root);
         fs::create_dir_all(directory).await?;
         buckets.check_within(&fs::canonicalize(directory).await?).await?;
         let temporary = directory.join(format!(".{random:016x}.part"));
-        let file = fs::OpenOptions::new().write(true).create_new(true).open(&temporary).await?;
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary).await?;
         Ok(Writing { file, temporary, target, is_done: false })
     }
 

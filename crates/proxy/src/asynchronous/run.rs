@@ -15,6 +15,7 @@ use super::backlog::Backlog;
 use super::bucket::Place;
 use super::job::Job;
 use crate::call::Call;
+use crate::headers::ascii;
 use crate::prompt::{Form, Look, Read};
 use crate::rescue::Failure;
 use crate::route::{Route, RuntimeApi};
@@ -74,22 +75,23 @@ async fn within_its_time(job: &Job, body: Bytes, backlog: &Backlog, worker: &Rc<
     let expired = || Failure::from(RuntimeError::validation("The request waited longer than RequestTTLSeconds."));
     let left = job.expires().duration_since(SystemTime::now()).map_err(|_| expired())?;
     let (begun, ends) = (Instant::now(), Instant::now() + left);
-    let turn = tokio::time::timeout(left, backlog.turn()).await.map_err(|_| expired())?;
-    let Some(_turn) = turn else { return Err(Trouble::Stopping) };
-    let body = input(job, body, backlog, worker).await?;
     loop {
-        if worker.stop.phase() > Phase::Serving {
+        let turn = tokio::time::timeout(ends.saturating_duration_since(Instant::now()), backlog.turn()).await;
+        let turn = turn.map_err(|_| expired())?;
+        if turn.is_none() || worker.stop.phase() > Phase::Serving {
             return Err(Trouble::Stopping);
         }
-        match attempt(job, body.clone(), backlog, worker).await {
-            Err(Trouble::Failed(failure)) if may_pass(&failure, begun) => {
-                if Instant::now() + PAUSE > ends {
-                    return Err(expired().into());
-                }
-                tokio::time::sleep(PAUSE).await;
-            }
+        let body = input(job, body.clone(), backlog, worker).await?;
+        match attempt(job, body, backlog, worker).await {
+            Err(Trouble::Failed(failure)) if may_pass(&failure, begun) => {}
             outcome => return outcome,
         }
+        // Others may have an endpoint that can take them.
+        drop(turn);
+        if Instant::now() + PAUSE > ends {
+            return Err(expired().into());
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
@@ -146,6 +148,7 @@ fn request(job: &Job) -> (Parts, Route) {
 /// The stages up to the answer.
 async fn begin(job: &Job, head: Parts, route: Route, body: Bytes, record: &mut Record) -> Result<Forwarded, Failure> {
     record.route = Some(route.label());
+    record.request_id = ascii(&job.id);
     record.signed.clone_from(&job.signed.as_ref().map(|(key, region)| (key.as_str().into(), region.as_str().into())));
     record.principal = holder(job, record)?;
     record.bytes_in = body.len() as u64;

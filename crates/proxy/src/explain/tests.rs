@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use isotherm_config::{Config, Environment, Overrides};
+use isotherm_config::{Config, Environment, Health, Overrides};
 use isotherm_core::RouteRequest;
-use isotherm_fleet::Clock;
+use isotherm_fleet::{Clock, ComponentKind, ManagedComponent, ManagedEndpoint, ManagedInstance};
 use isotherm_telemetry::Metrics;
 
 use super::*;
@@ -96,6 +96,51 @@ fn the_path_follows_from_the_body_unless_it_is_given() {
         explain(&fleet, &rules, &Question { path: Some("/v1/chat/completions"), ..question("no json") }),
         Err(ExplainError::Malformed(_))
     ));
+}
+
+#[test]
+fn sagemakers_paths_are_explained_by_the_endpoint_that_they_name() {
+    let (fleet, rules) = fleet("prefix_length: 6");
+    let url = || "http://10.0.0.9:1".parse().unwrap();
+    let copy = |id: &str| ManagedInstance { host: Some("host".into()), ..ManagedInstance::new(id, url()) };
+    let component = |name: &str, kind| {
+        let (name, production_variant) = (name.parse().unwrap(), "AllTraffic".parse().unwrap());
+        ManagedComponent { name, production_variant, kind }
+    };
+    let (routing, health) = (rules_of("prefix_length: 9"), Health::default());
+    let base = ComponentKind::Base { routing, health, copies: vec![copy("one"), copy("two")] };
+    let adapter = ComponentKind::Adapter { base: "llama".parse().unwrap(), copies: vec!["two".into()] };
+    let managed = ManagedEndpoint {
+        name: "ics".into(),
+        variants: Vec::new(),
+        shadow: None,
+        components: Some(vec![component("llama", base), component("sql", adapter)]),
+        async_output: None,
+    };
+    fleet.put_endpoint(&managed).unwrap();
+    let at = |path: &str| explain(&fleet, &rules, &Question { path: Some(path), ..question(CHAT) });
+
+    let native = at("/endpoints/chat/invocations").unwrap();
+    assert_eq!((native.endpoint.as_str(), native.prefix.unwrap().unit), ("chat", Unit::Bytes));
+    let openai = at("/endpoints/chat/openai/v1/chat/completions").unwrap();
+    assert_eq!((openai.prefix.unwrap().unit, openai.order.len()), (Unit::Characters, 3));
+    let llama = at("/endpoints/ics/inference-components/llama/openai/v1/chat/completions").unwrap();
+    assert_eq!((llama.variant.as_str(), llama.prefix.unwrap().prefix_length), ("AllTraffic/llama", 9));
+    let sql = at("/endpoints/ics/inference-components/sql/openai/v1/chat/completions").unwrap();
+    let eligible: Vec<_> = sql.order.iter().filter(|place| place.eligible).map(|place| &*place.instance).collect();
+    assert!(eligible == ["two"] && sql.key != llama.key);
+
+    let missing = ExplainError::Component("ics".into());
+    assert_eq!(at("/endpoints/ics/invocations"), Err(missing.clone()));
+    assert_eq!(at("/endpoints/ics/inference-components/x/openai/v1/chat/completions"), Err(missing));
+    assert_eq!(at("/endpoints/nope/invocations"), Err(ExplainError::NoEndpoint("nope".into())));
+}
+
+/// The routing that a configuration with this line has.
+fn rules_of(strategy: &str) -> Routing {
+    let (fleet, _) = fleet(strategy);
+    let topology = fleet.topology();
+    topology.variants().next().unwrap().routing()
 }
 
 #[test]

@@ -112,6 +112,7 @@ async fn a_body_over_six_mebibytes_is_413_in_awss_words() {
     let head = "POST /endpoints/chat/invocations HTTP/1.1\r\nhost: r\r\ncontent-length: 6291457\r\n\r\n";
     let answer = router.ask(head).await;
     assert_eq!((answer.status, answer.header("x-amzn-errortype")), (413, None));
+    assert!(answer.header("x-amzn-requestid").is_some());
     assert_eq!(body_of(&answer), json!({ "Message": "HTTP content length exceeded 6291456 bytes." }));
     let router = Router::before(&[&origin], "limits: { invocation_body: 4 }\n");
     assert_eq!(router.ask(invoke("", "12345")).await.status, 413);

@@ -28,7 +28,7 @@ pub(super) struct Member {
 pub(super) enum Pattern {
     /// Characters of ASCII.
     Ascii,
-    /// Characters that can be printed, the first one no space.
+    /// Characters of ASCII that can be printed, the first one no space.
     Printable,
     /// Letters, digits and hyphens, a hyphen neither first nor last.
     Name,
@@ -71,8 +71,7 @@ impl Pattern {
             Pattern::Any => true,
             Pattern::Ascii => value.is_ascii(),
             Pattern::Printable => {
-                let printable = value.chars().all(|c| !c.is_control() && (c == ' ' || !c.is_whitespace()));
-                printable && value.chars().next().is_some_and(|first| !first.is_whitespace())
+                !value.is_empty() && !value.starts_with(' ') && all(|byte| matches!(byte, b' '..=b'~'))
             }
             Pattern::Name | Pattern::ComponentName | Pattern::Session => is_name(value),
             Pattern::SessionOrNew => value == "NEW_SESSION" || is_name(value),
@@ -176,7 +175,7 @@ mod tests {
             (Pattern::Name, &["a", "A-1", "a--b"], &["", "-a", "a-", "a_b", "a b", "ü"]),
             (Pattern::SessionOrNew, &["NEW_SESSION", "a-1"], &["NEW_SESSIONS", "new_session", "", "a b"]),
             (Pattern::Session, &["a-1"], &["NEW_SESSION"]),
-            (Pattern::Printable, &["a", "tenant  A", "{x}"], &["", " a", "a\tb", "a\u{7f}"]),
+            (Pattern::Printable, &["a", "tenant  A", "{x}"], &["", " a", "a\tb", "a\u{7f}", "ü"]),
             (
                 Pattern::Location,
                 &["s3://b/k", "https://h", "s3://b"],
