@@ -30,6 +30,8 @@ pub(crate) const FRAMED_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-am
 pub(crate) const ADAPTER_IDENTIFIER: HeaderName = HeaderName::from_static("x-amzn-sagemaker-adapter-identifier");
 /// The id of a request as AWS's services call it.
 pub(crate) const SERVICE_REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
+/// How many milliseconds after its arrival a request must have its place; later, its client has no use for the answer.
+pub(crate) const DEADLINE: HeaderName = HeaderName::from_static("x-isotherm-deadline-ms");
 /// Whether a client's SDK should try again by itself.
 pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// `retry-after` in milliseconds, which OpenAI's SDKs prefer.

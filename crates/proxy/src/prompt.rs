@@ -89,6 +89,8 @@ pub(crate) struct Prompt {
     pub(crate) salt: Option<Box<str>>,
     /// The response that it continues.
     pub(crate) previous_response_id: Option<Box<str>>,
+    /// Where it stands among those that wait: lower goes first.
+    pub(crate) priority: i64,
     /// The prefix; `None` without text, or when none was asked for.
     pub(crate) prefix: Option<PrefixDigest>,
     /// All of it; `None` without text, or when it was not asked for.
@@ -171,6 +173,7 @@ impl Prompt {
             cache_key: owned(&described.prompt_cache_key),
             salt,
             previous_response_id: owned(&described.previous_response_id),
+            priority: described.priority.unwrap_or_default(),
             ..Prompt::default()
         }
     }

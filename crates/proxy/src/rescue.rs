@@ -28,6 +28,8 @@ pub(crate) enum Failure {
     HeadersTooLarge(u64),
     /// The request names no host, several, or what is none.
     BadHost,
+    /// The deadline is no number of milliseconds.
+    BadDeadline,
     /// The body is larger than this.
     BodyTooLarge(u64),
     /// The body did not come on for this long.
@@ -44,6 +46,8 @@ pub(crate) enum Failure {
     Signature(Refusal),
     /// A signature where only bearer tokens count.
     SignedNotBearer,
+    /// A web page asks for what changes endpoints, where nobody is authenticated.
+    WebPage,
     /// A key that may not do this.
     Denied {
         /// Whose it is, as an ARN.
@@ -73,6 +77,8 @@ pub(crate) enum Failure {
     DeadlineInQueue(Duration),
     /// The instance broke the connection after the request was sent.
     Broken,
+    /// Instances died on exactly this request, so that it is not tried for this long.
+    KillsInstances(Duration),
     /// The instance's answer is no HTTP.
     BadAnswer(&'static str),
     /// The instance did not begin its answer for this long.
@@ -225,6 +231,10 @@ impl Failure {
                 ErrorKind::InvalidRequest,
                 "a request of HTTP/1.1 names one host, as `host: NAME` or `host: NAME:PORT`".into(),
             ),
+            Failure::BadDeadline => refused(
+                ErrorKind::InvalidRequest,
+                "x-isotherm-deadline-ms must be a whole number of milliseconds from 0 to 4,294,967,295".into(),
+            ),
             Failure::BodyTooLarge(limit) => {
                 refused(ErrorKind::BodyTooLarge, format!("the body is larger than {limit} bytes").into())
             }
@@ -248,6 +258,13 @@ impl Failure {
                 Outcome::Unauthorized,
                 Advice::None,
                 "this path takes bearer tokens, as sagemaker-core's generate_token makes them, and no signatures"
+                    .into(),
+            ),
+            Failure::WebPage => row(
+                ErrorKind::Permission,
+                Outcome::Unauthorized,
+                Advice::None,
+                "web pages may call AWS's services only with keys, and this router has none (`auth: { keys_file: … }`)"
                     .into(),
             ),
             Failure::Denied { user, action, resource } => row(
@@ -291,6 +308,16 @@ impl Failure {
                 ErrorKind::BadGateway,
                 Outcome::UpstreamError,
                 "the instance broke the connection before it answered".into(),
+            ),
+            Failure::KillsInstances(pause) => upstream(
+                ErrorKind::BadGateway,
+                Outcome::UpstreamError,
+                format!(
+                    "several instances broke the connection on exactly this request, so it is not sent to another one; \
+                     it is tried again after {} s at the earliest",
+                    pause.as_secs() + 1
+                )
+                .into(),
             ),
             Failure::BadAnswer(what) => upstream(
                 ErrorKind::BadGateway,

@@ -1,6 +1,7 @@
 //! The first stage: method, path and size of the head, against the allow-list and the limits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -9,6 +10,7 @@ use http::{HeaderMap, Version};
 use hyper::body::Incoming;
 
 use super::finish::Record;
+use crate::headers::DEADLINE;
 use crate::rescue::{Failure, MOST_HEADERS};
 use crate::route::{NoRoute, Route};
 use crate::upload::{Upload, body_limit};
@@ -39,6 +41,7 @@ pub(crate) fn accept(head: Parts, body: Incoming, record: &mut Record) -> Result
     if head.version == Version::HTTP_11 && !has_one_host(&head.headers) {
         return Err(Failure::BadHost);
     }
+    record.room_within = room_within(&head.headers)?;
     if !is_framed_plainly(&head.headers) {
         return Err(Failure::BodyBroken);
     }
@@ -58,6 +61,13 @@ pub(crate) fn accept(head: Parts, body: Incoming, record: &mut Record) -> Result
     }
     record.route = Some(route.label());
     Ok(Accepted { route, head, body: Upload::Coming(body) })
+}
+
+/// By when after its arrival the client wants the request to have its place, or an answer that there is none.
+fn room_within(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
+    let Some(value) = headers.get(DEADLINE) else { return Ok(None) };
+    let milliseconds = value.to_str().ok().and_then(|text| text.parse::<u32>().ok());
+    milliseconds.map(|count| Some(Duration::from_millis(count.into()))).ok_or(Failure::BadDeadline)
 }
 
 /// Whether a request of HTTP/1.1 names one host (RFC 9112, section 3.2).

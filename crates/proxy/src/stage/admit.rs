@@ -1,9 +1,10 @@
 //! The fifth stage, only for a request whose instances are all full: it waits for room in a bounded queue, or is shed.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use isotherm_core::Time;
-use isotherm_fleet::Placement;
+use isotherm_fleet::{Bounds, LONGEST_FOR_HOME, NotPlaced, Placement, Rank, Waiting};
 use isotherm_telemetry::{ClientStage, ShedCause};
 
 use super::finish::Record;
@@ -30,38 +31,52 @@ pub(crate) async fn admit(request: Placed, record: &mut Record) -> Result<Admitt
     let Placed { route, outgoing, wish, placement } = request;
     let placement = match placement {
         Some(placement) => placement,
-        None => wait(&wish, record).await?,
+        None => wait(&wish, outgoing.body.len() as u64, record).await?,
     };
     record.place(placement.decision.clone(), std::sync::Arc::clone(&placement.instance));
     Ok(Admitted { route, outgoing, wish, placement })
 }
 
-async fn wait(wish: &Wish, record: &mut Record) -> Result<Placement, Failure> {
+async fn wait(wish: &Wish, bytes: u64, record: &mut Record) -> Result<Placement, Failure> {
     record.stage = ClientStage::Queue;
     let begun = record.worker.now();
     let queue = record.rules.limits.queue.clone();
-    let joined = record.worker.with_random(|random| wish.variant.wait(&wish.request(&[]), random, queue.max_waiting));
+    let bounds = Bounds { waiting: queue.max_waiting, bytes: queue.max_bytes };
+    let tenant = record.principal.as_ref().map(|holder| holder.tenant());
+    let rank = Rank { priority: wish.priority, tenant, bytes };
+    let waiting = record.worker.with_random(|random| wish.variant.wait(&wish.request(&[]), rank, random, bounds));
     let shed = |cause, failure| {
         wish.variant.metrics().shed(cause);
         Err(failure)
     };
-    let Ok(waiting) = joined else { return shed(ShedCause::QueueFull, Failure::QueueFull) };
     let (limit, deadline) = limit(queue.timeout, begun, record);
-    let waited = tokio::time::timeout(limit, waiting).await;
+    let waited = tokio::time::timeout(limit, at_home_or_elsewhere(waiting)).await;
     record.queued = Some(record.worker.now().since(begun));
     match (waited, deadline) {
         (Ok(Ok(placement)), _) => Ok(placement),
-        (Ok(Err(refusal)), _) => Err(wish.refused(refusal, record)),
+        (Ok(Err(NotPlaced::Refused(refusal))), _) => Err(wish.refused(refusal, record)),
+        (Ok(Err(NotPlaced::Displaced)), _) => shed(ShedCause::QueueFull, Failure::QueueFull),
         (Err(_), None) => shed(ShedCause::QueueTimeout, Failure::QueueTimeout(limit)),
-        (Err(_), Some(total)) => shed(ShedCause::Deadline, Failure::DeadlineInQueue(total)),
+        (Err(_), Some(within)) => shed(ShedCause::Deadline, Failure::DeadlineInQueue(within)),
     }
 }
 
-/// How long it may wait; and the time for the whole request, where that ends first.
+/// Waits for room: first for that at home, then for any.
+async fn at_home_or_elsewhere(waiting: Waiting) -> Result<Placement, NotPlaced> {
+    let mut waiting = pin!(waiting);
+    if let Ok(outcome) = tokio::time::timeout(LONGEST_FOR_HOME, &mut waiting).await {
+        return outcome;
+    }
+    waiting.look_elsewhere();
+    waiting.await
+}
+
+/// How long it may wait; and what its client or the rules give it from its arrival on, where that ends first.
 fn limit(longest: Duration, now: Time, record: &Record) -> (Duration, Option<Duration>) {
-    let left = record.deadline().map(|deadline| deadline.since(now));
+    let within = [record.total(), record.room_within].into_iter().flatten().min();
+    let left = within.map(|within| ((record.arrived + within).since(now), within));
     match left {
-        Some(left) if left < longest => (left, record.total()),
+        Some((left, within)) if left < longest => (left, Some(within)),
         _ => (longest, None),
     }
 }

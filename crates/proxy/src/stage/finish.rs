@@ -42,6 +42,8 @@ pub(crate) struct Record {
     pub(crate) call: Option<Box<Call>>,
     /// How long it may take as a whole, where its path says so.
     pub(crate) limit: Option<Duration>,
+    /// By when after its arrival it must have its place, where its client says so.
+    pub(crate) room_within: Option<Duration>,
     /// Whose key it came with.
     pub(crate) principal: Option<Arc<KeyHolder>>,
     /// The access key and the region of what AWS's clients sign or hold, once it is proven or needs no proof.
@@ -98,6 +100,7 @@ impl Record {
             stage: ClientStage::Upload,
             call: None,
             limit: None,
+            room_within: None,
             principal: None,
             signed: None,
             aws: None,

@@ -5,10 +5,12 @@
 //! | no connection | the next in order: nothing was sent, so that is no resend |
 //! | a reused connection broke before any byte of a response | a fresh one to the same instance, once; then as below |
 //! | 5xx, 429, or a broken connection before the first byte of the body | one resend to the next in order, within the budget |
+//! | the same once several instances have died on exactly this request | nothing: it may be what kills them |
 //! | a time-out, another 4xx, anything after the first byte | nothing: it might generate twice, or change nothing |
 
 mod attempt;
 mod held;
+mod suspicion;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use isotherm_telemetry::{RetryKind, UpstreamErrorKind};
 pub(crate) use self::attempt::Miss;
 use self::attempt::{Attempt, MissKind};
 pub(crate) use self::held::Held;
+use self::suspicion::Suspicion;
 use super::admit::Admitted;
 use super::finish::Record;
 use super::place::Wish;
@@ -41,13 +44,15 @@ pub(crate) struct Forwarded {
 /// Sends the request until an instance answers, or nothing more may be tried.
 pub(crate) async fn forward(request: Admitted, record: &mut Record) -> Result<Forwarded, Failure> {
     let Admitted { route, outgoing, wish, mut placement } = request;
+    let mut suspicion = Suspicion::of(&outgoing, record)?;
     let mut attempts = Attempts { wish: &wish, tried: Vec::new(), resent: false };
     loop {
         let outcome = Attempt { outgoing: &outgoing, placement: &placement, record: &mut *record }.run().await;
         observe(&placement, &outcome, record);
+        suspicion.note(&placement, &outcome, record);
         let next = match &outcome {
             Ok(held) if !held.may_be_resent() => None,
-            Err(miss) if miss.kind.ends_the_request() => None,
+            Err(miss) if miss.kind.ends_the_request() || (miss.sent && suspicion.is_strong(record)) => None,
             Err(Miss { kind: MissKind::Connect(_), sent: false }) => attempts.next(&placement, record),
             Ok(_) | Err(_) => attempts.resend(&placement, record),
         };
@@ -103,7 +108,9 @@ impl Attempts<'_> {
 /// Tells fleet and metrics what the attempt says about the instance.
 fn observe(placement: &Placement, outcome: &Result<Held, Miss>, record: &Record) {
     let (evidence, error) = match outcome {
-        Ok(held) if held.status() == StatusCode::TOO_MANY_REQUESTS => (None, Some(UpstreamErrorKind::TooManyRequests)),
+        Ok(held) if held.status() == StatusCode::TOO_MANY_REQUESTS => {
+            (Some(Evidence::RequestShed), Some(UpstreamErrorKind::TooManyRequests))
+        }
         Ok(held) if held.status().is_server_error() => {
             let kind =
                 if held.is_error_event() { UpstreamErrorKind::ErrorEvent } else { UpstreamErrorKind::ServerError };

@@ -38,6 +38,8 @@ pub(crate) struct Wish {
     pub(crate) pinned: Option<InstanceId>,
     /// The only instances that it may go to, where not all may.
     pub(crate) within: Option<Vec<InstanceId>>,
+    /// Where it stands among those that wait: lower goes first.
+    pub(crate) priority: i64,
 }
 
 /// A request that has its place, or may wait for one.
@@ -88,7 +90,8 @@ impl Wish {
         };
         let key = request.read.prompt.key(seed, &scope);
         let prompt = request.read.prompt.within(seed, &scope);
-        Ok(Wish { key, prompt, model: model_condition(request), pinned, within, variant })
+        let priority = request.read.prompt.priority;
+        Ok(Wish { key, prompt, model: model_condition(request), pinned, within, priority, variant })
     }
 
     /// Chooses an instance and counts the request there.

@@ -227,7 +227,7 @@ async fn read_request(stream: &mut TcpStream, read: &mut Vec<u8>, connection: us
             return None;
         }
     };
-    let head = String::from_utf8(read[..end_of_head].to_vec()).unwrap();
+    let head = String::from_utf8_lossy(&read[..end_of_head]).into_owned();
     let mut lines = head.lines();
     let line = lines.next().unwrap().to_owned();
     let headers: Vec<(String, String)> = lines

@@ -1,0 +1,111 @@
+//! Instances that fail in ways that draw traffic, and requests that make them fail.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::client::{chat, post};
+use crate::origin::{Origin, Step, json};
+use crate::router::Router;
+
+async fn poisoned() -> Origin {
+    Origin::start(|seen| match String::from_utf8_lossy(&seen.body).contains("poison") {
+        true => vec![Step::Close],
+        false => vec![Step::Send(json(200, "{}").into_bytes())],
+    })
+    .await
+}
+
+fn before(origins: &[Origin]) -> Router {
+    Router::before(&origins.iter().collect::<Vec<_>>(), "")
+}
+
+#[tokio::test]
+async fn what_two_instances_died_on_is_not_tried_on_a_third() {
+    let mut origins = Vec::new();
+    for _ in 0..5 {
+        origins.push(poisoned().await);
+    }
+    let router = before(&origins);
+    let deaths = || origins.iter().map(|origin| origin.seen().len()).sum::<usize>();
+    let first = router.ask(chat("poison")).await;
+    assert_eq!((first.status, deaths()), (502, 2), "sent and resent");
+    for _ in 0..10 {
+        let again = router.ask(chat("poison")).await;
+        assert_eq!((again.status, again.header("x-should-retry")), (502, Some("false")));
+        assert!(again.text().contains("not sent to another one"), "{}", again.text());
+    }
+    assert_eq!(deaths(), 2);
+    // Any other request is served, and on another path it is another one.
+    assert_eq!(router.ask(chat("bread")).await.status, 200);
+    assert_eq!(router.ask(post("/v1/embeddings", r#"{"input":"bread"}"#)).await.status, 200);
+    router.idle().await;
+}
+
+#[tokio::test]
+async fn who_stood_beside_a_dying_instance_is_not_suspected_for_long() {
+    // The first request dies once, is answered elsewhere, and is served ever after.
+    let died = Arc::new(AtomicBool::new(false));
+    let flaky = || {
+        let died = Arc::clone(&died);
+        Origin::start(move |_| match died.swap(true, Ordering::Relaxed) {
+            false => vec![Step::Close],
+            true => vec![Step::Send(json(200, "{}").into_bytes())],
+        })
+    };
+    let origins = [flaky().await, flaky().await];
+    let router = before(&origins);
+    for _ in 0..3 {
+        assert_eq!(router.ask(chat("x")).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn an_instance_that_sheds_at_once_draws_no_traffic() {
+    let slow = vec![Step::Pause(Duration::from_millis(40)), Step::Send(json(200, "{}").into_bytes())];
+    let mut origins = vec![Origin::answering(&json(429, "{}")).await];
+    for _ in 0..3 {
+        let slow = slow.clone();
+        origins.push(Origin::start(move |_| slow.clone()).await);
+    }
+    let instances: String = ('a'..)
+        .zip(&origins)
+        .map(|(id, origin)| format!("          - {{ id: {id}, url: \"{}\" }}\n", origin.url()))
+        .collect();
+    let variant =
+        format!("        routing: {{ strategy: LEAST_OUTSTANDING_REQUESTS }}\n        instances:\n{instances}");
+    let router = Arc::new(Router::with_variant(&variant, ""));
+    let mut clients = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let router = Arc::clone(&router);
+        clients.spawn(async move {
+            let mut client = router.connect().await;
+            for _ in 0..15 {
+                client.send(chat("x")).await;
+                assert_eq!(client.answer().await.status, 200);
+            }
+        });
+    }
+    clients.join_all().await;
+    let asked = origins[0].seen().len();
+    assert!(asked <= 33, "{asked} of 120 went where nothing is served: more than a fair share");
+}
+
+#[tokio::test]
+async fn all_that_hang_up_at_once_are_answered_for_within_50_milliseconds() {
+    let closed: Vec<String> = {
+        let mut listeners = Vec::new();
+        for _ in 0..8 {
+            listeners.push(tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap());
+        }
+        listeners.iter().map(|listener| format!("http://{}", listener.local_addr().unwrap())).collect()
+    };
+    let router = Router::before_urls(&closed, "");
+    for number in 0..3 {
+        let asked = Instant::now();
+        let answer = router.ask(chat("x")).await;
+        assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")), "request {number}");
+        assert!(answer.header("retry-after-ms").is_some());
+        assert!(asked.elapsed() < Duration::from_millis(50), "request {number}: {:?}", asked.elapsed());
+    }
+}
