@@ -202,3 +202,42 @@ async fn tell(name: &str, path: &str, reached: &Reached, wish: Wish) -> Result<(
         Err(error) => Err(format!("The engine at {} did not load adapter {name} from {path}: {error}", reached.url)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_told_of_files_and_repositories_in_their_own_words() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("bucket/tuned")).unwrap();
+        let adapters = Adapters::new(Some(folder.path().to_owned()), Arc::default());
+        let here = folder.path().join("bucket/tuned").display().to_string();
+        for (artifact, told) in [
+            ("s3://bucket/tuned", &*here),
+            ("s3://bucket/elsewhere", "s3://bucket/elsewhere"),
+            ("s3://bucket/../bucket/tuned", "s3://bucket/../bucket/tuned"),
+            ("https://huggingface.co/org/tuned", "org/tuned"),
+            ("https://example.com/tuned", "https://example.com/tuned"),
+        ] {
+            assert_eq!(adapters.local(artifact), told);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_engine_that_knows_no_adapters_is_told_of_with_what_to_do() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt, AsyncWriteExt};
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4_096];
+            let _ = stream.read(&mut request).await.unwrap();
+            let answer = "HTTP/1.1 404 x\r\ncontent-length: 22\r\n\r\n{\"detail\":\"Not Found\"}";
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        });
+        let reached = Reached { url, api_key: None, health: None };
+        let error = tell("tuned", "/tuned", &reached, Wish::Load).await.unwrap_err();
+        assert!(error.contains("can't load adapters while it runs") && error.contains("--enable-lora"), "{error}");
+    }
+}
