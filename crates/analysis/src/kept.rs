@@ -94,10 +94,6 @@ impl Kept {
         number
     }
 
-    pub(crate) fn requests(&self) -> usize {
-        self.requests.len()
-    }
-
     /// Requests that are not among those kept.
     pub(crate) fn left_out(&self) -> u64 {
         self.left_out
@@ -255,6 +251,6 @@ mod tests {
     fn what_finds_no_room_is_counted() {
         let mut kept = Kept::new(1);
         (0..3).for_each(|number| kept.take(&chain(&[number]), None, None, None));
-        assert_eq!((kept.requests(), kept.left_out(), kept.span()), (1, 2, None));
+        assert_eq!((kept.requests.len(), kept.left_out(), kept.span()), (1, 2, None));
     }
 }

@@ -18,7 +18,7 @@ use self::settings::Searched;
 pub use self::sizes::Size;
 use crate::Analysis;
 
-/// A setting counts as good if no figure is worse than the best found by more than this share.
+/// A setting counts as good if no figure is worse than the best setting's by more than this share.
 pub const TOLERANCE: f64 = 0.02;
 
 /// What is to be served with.
@@ -34,8 +34,9 @@ pub struct Wanted {
     pub think: Duration,
     /// What the fleet must reach; decides how many instances are recommended.
     pub goal: Option<Goal>,
-    /// How many seeds each setting is simulated with.
-    pub seeds: u32,
+    /// How many seeds each setting is simulated with; `None` for 2, or up to 8 where the log is short, so that where
+    /// single prefixes happen to come home weighs less.
+    pub seeds: Option<u32>,
     /// How many simulations run at once.
     pub jobs: usize,
 }
@@ -61,9 +62,11 @@ pub struct Recommendation {
     pub predicted: Figures,
     /// What `PREFIX_AWARE` gives with the recommended parameters.
     pub prefix_aware: Figures,
-    /// The best of each figure that any parameters of `PREFIX_AWARE` gave.
-    pub best: Figures,
-    /// By how much the worst of the three figures misses its best, as a share; [`TOLERANCE`] where that can be kept.
+    /// The best setting that was found: the one whose worst figure misses the best of that figure by least.
+    pub best: Tried,
+    /// The best of each figure that any setting gave, whatever its other figures.
+    pub each_best: Figures,
+    /// By which share the worst of the three figures misses that of the best setting; at most [`TOLERANCE`].
     pub shortfall: f64,
     /// The strategies side by side.
     pub strategies: Vec<Compared>,
@@ -159,7 +162,7 @@ impl Figures {
     }
 
     /// By which share the worst figure misses the best.
-    fn shortfall(&self, best: &Figures) -> f64 {
+    pub(crate) fn shortfall(&self, best: &Figures) -> f64 {
         let more = |value: f64, best: f64| if best > 0.0 { value / best - 1.0 } else { 0.0 };
         let less = if best.hit_rate > 0.0 { 1.0 - self.hit_rate / best.hit_rate } else { 0.0 };
         more(self.ttft_p50_ms, best.ttft_p50_ms).max(more(self.ttft_p90_ms, best.ttft_p90_ms)).max(less)
@@ -226,7 +229,8 @@ impl Analysis {
             predicted,
             prefix_aware: chosen.figures,
             best: searched.best,
-            shortfall: chosen.figures.shortfall(&searched.best),
+            each_best: searched.each_best,
+            shortfall: chosen.figures.shortfall(&searched.best.figures),
             strategies: compared,
             bound,
             tried: searched.tried,

@@ -44,15 +44,26 @@ fn recommended(found: &Recommendation) -> Section {
         format!("ConcurrencyThreshold: {}.", reasons.concurrency_threshold),
         format!("Instances: {}.", reasons.instances),
     ];
-    sentences.push(if found.shortfall <= TOLERANCE {
-        "As good: TTFT P50, P90 and hit rate within 2% of the best that any length and threshold gave.".to_owned()
-    } else {
-        format!(
-            "No length and threshold are within 2% of the best TTFT P50, the best P90 and the best hit rate at once; these \
-             miss the worst of the three by {}. Weigh them in the table of the JSON.",
-            percent(found.shortfall)
-        )
-    });
+    let best = &found.best;
+    sentences.push(format!(
+        "As good: TTFT P50, P90 and hit rate within 2% of the best setting found, {}/{} ({} ms, {} ms, {}).",
+        best.prefix_length,
+        best.concurrency_threshold,
+        milliseconds(best.figures.ttft_p50_ms),
+        milliseconds(best.figures.ttft_p90_ms),
+        percent(best.figures.hit_rate)
+    ));
+    let each = &found.each_best;
+    if best.figures.shortfall(each) > TOLERANCE {
+        sentences.push(format!(
+            "No setting is best in all three: alone, P50 can be {} ms, P90 {} ms, the hit rate {}; the JSON has all {} \
+             settings.",
+            milliseconds(each.ttft_p50_ms),
+            milliseconds(each.ttft_p90_ms),
+            percent(each.hit_rate),
+            found.tried.len()
+        ));
+    }
     sentences.push(replayed(&found.replay));
     section("Recommendation", table, 3, sentences)
 }

@@ -31,7 +31,7 @@ fn told() -> Told {
         users: 4,
         think: Duration::from_secs(1),
         goal: None,
-        seeds: 1,
+        seeds: Some(1),
         jobs: 1,
     };
     let recommendation = analysis.recommend(&wanted, &()).unwrap();

@@ -12,6 +12,10 @@ use crate::kept::ASSUMED_OUTPUT_TOKENS;
 /// Fewer requests measure nothing.
 const FEWEST_REQUESTS: usize = 20;
 
+/// Together, the runs with different seeds have about so many requests.
+const REQUESTS_OVER_SEEDS: usize = 20_000;
+const SEEDS: (usize, usize) = (2, 8);
+
 /// This part of the time only warms the caches.
 const WARM_UP: f64 = 0.1;
 
@@ -45,6 +49,8 @@ impl Analysis {
                 Duration::from_secs_f64(seconds.clamp(CLOSED_LOOP_SECONDS.0, CLOSED_LOOP_SECONDS.1))
             }
         };
+        let seeds = (REQUESTS_OVER_SEEDS / count).clamp(SEEDS.0, SEEDS.1) as u32;
+        let seeds = wanted.seeds.unwrap_or(seeds).max(1);
         let warm_up = duration.mul_f64(WARM_UP);
         let scenario = Scenario {
             name: "log".to_owned(),
@@ -62,7 +68,7 @@ impl Analysis {
             strategies: strategies(),
             duration,
             warm_up,
-            seeds: wanted.seeds.max(1),
+            seeds,
             slo: Slo::default(),
             price_per_instance_hour: None,
         };
@@ -75,7 +81,7 @@ impl Analysis {
             users: if recorded_times { 0 } else { users },
             instances: wanted.instances.max(1),
             profile: wanted.profile.name.clone(),
-            seeds: wanted.seeds.max(1),
+            seeds,
             assumed_output_tokens: self.kept.some_outputs_unknown().then_some(ASSUMED_OUTPUT_TOKENS),
         };
         Some((scenario, replay))

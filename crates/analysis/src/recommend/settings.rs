@@ -20,16 +20,16 @@ const NEIGHBOURS: [f64; 4] = [0.7, 0.85, 1.2, 1.4];
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Searched {
     pub(super) tried: Vec<Tried>,
-    /// The best of each figure.
-    pub(super) best: Figures,
+    /// The best setting that was found: the one whose worst figure misses the best of that figure by least.
+    pub(super) best: Tried,
+    /// The best of each figure, whatever the others are there.
+    pub(super) each_best: Figures,
     /// The middle of the good range; it has been simulated itself.
     pub(super) chosen: Tried,
     /// The lengths that are good at its threshold.
     pub(super) lengths: [u32; 2],
     /// The thresholds that are good at its length.
     pub(super) thresholds: [u32; 2],
-    /// By which share a good setting may miss the best.
-    allowed: f64,
 }
 
 impl Searched {
@@ -125,13 +125,12 @@ impl Search<'_> {
         self.tried.sort_by_key(|tried| (tried.prefix_length, tried.concurrency_threshold));
     }
 
-    /// The good settings are those within the tolerance of the best in every figure; where none is, those that miss it by
-    /// little more than the one that misses it least. Of them the middle of the widest range.
+    /// The good settings are those of which no figure is worse by more than the tolerance than the best setting's. Of
+    /// them the middle of the widest range.
     fn choose(&self) -> Option<Searched> {
-        let best = Figures::best(self.tried.iter().map(|tried| tried.figures))?;
-        let least = self.least_shortfall()?.figures.shortfall(&best);
-        let allowed = TOLERANCE.max(least * 1.1);
-        let is_good = |tried: &&Tried| tried.figures.shortfall(&best) <= allowed;
+        let each_best = Figures::best(self.tried.iter().map(|tried| tried.figures))?;
+        let best = self.least_shortfall()?;
+        let is_good = |tried: &&Tried| tried.figures.shortfall(&best.figures) <= TOLERANCE;
         let good: Vec<Tried> = self.tried.iter().filter(is_good).copied().collect();
         let run_of = |fixed: &dyn Fn(&Tried) -> u32, moving: &dyn Fn(&Tried) -> u32, at: &Tried| {
             let line = self.tried.iter().filter(|tried| fixed(tried) == fixed(at));
@@ -157,9 +156,9 @@ impl Search<'_> {
         let ends = |run: &[Tried], of: &dyn Fn(&Tried) -> u32| Some([of(run.first()?), of(run.last()?)]);
         Some(Searched {
             best,
+            each_best,
             lengths: ends(&lengths, &length_of)?,
             thresholds: ends(&thresholds, &threshold_of)?,
-            allowed,
             chosen,
             tried: self.tried.clone(),
         })
@@ -176,11 +175,10 @@ impl Search<'_> {
         let middle = ((exact / f64::from(step)).round() as u32 * step).clamp(lengths[0], lengths[1]);
         self.simulate(vec![(middle, found.chosen.concurrency_threshold)])?;
         let Some(tried) = self.find(middle, found.chosen.concurrency_threshold).copied() else { return Ok(found) };
-        let best = Figures::best([found.best, tried.figures].into_iter()).unwrap_or(found.best);
-        let is_good = tried.figures.shortfall(&best) <= found.allowed;
+        let is_good = tried.figures.shortfall(&found.best.figures) <= TOLERANCE;
         let chosen = if is_good { tried } else { found.chosen };
         self.tried.sort_by_key(|tried| (tried.prefix_length, tried.concurrency_threshold));
-        Ok(Searched { lengths, best, chosen, tried: self.tried.clone(), ..found })
+        Ok(Searched { lengths, chosen, tried: self.tried.clone(), ..found })
     }
 }
 
@@ -295,7 +293,8 @@ mod tests {
         let found = chosen(all);
         assert_eq!((found.chosen.prefix_length, found.chosen.concurrency_threshold), (1_024, 8));
         assert_eq!((found.lengths, found.thresholds), ([512, 2_048], [8, 16]));
-        assert!(found.chosen.figures.shortfall(&found.best) <= TOLERANCE);
+        assert!(found.chosen.figures.shortfall(&found.best.figures) <= TOLERANCE);
+        assert_eq!((found.best.prefix_length, found.best.concurrency_threshold), (512, 8));
     }
 
     #[test]
@@ -306,6 +305,6 @@ mod tests {
         let with = |threshold, figures| Tried { figures, ..tried(1_024, threshold, 1.0) };
         let found = chosen(vec![with(4, steady), with(8, even), with(16, fast)]);
         assert_eq!((found.chosen.concurrency_threshold, found.thresholds), (8, [8, 8]));
-        assert!((found.chosen.figures.shortfall(&found.best) - 0.08).abs() < 1e-9);
+        assert!((found.best.figures.shortfall(&found.each_best) - 0.08).abs() < 1e-9);
     }
 }

@@ -34,7 +34,7 @@ fn wanted() -> Wanted {
         users: 16,
         think: Duration::from_secs(1),
         goal: None,
-        seeds: 1,
+        seeds: Some(1),
         jobs: 2,
     }
 }
@@ -51,12 +51,16 @@ fn the_recommended_setting_is_within_two_percent_of_the_best_found_by_search() {
     let rule = format!("PREFIX_AWARE@{}/{}", found.prefix_length, found.concurrency_threshold).parse().unwrap();
     let study = compare(&Scenario { strategies: vec![rule], ..scenario }, 1, &()).unwrap();
     let again = Figures::of(&study.report.strategies[0]).unwrap();
-    for tried in &found.tried {
-        let best = &tried.figures;
-        assert!(again.ttft_p50_ms <= best.ttft_p50_ms * 1.02, "{again:?} {tried:?}");
-        assert!(again.ttft_p90_ms <= best.ttft_p90_ms * 1.02, "{again:?} {tried:?}");
-        assert!(again.hit_rate >= best.hit_rate * 0.98, "{again:?} {tried:?}");
-    }
+    let best = &found.best.figures;
+    assert!(again.ttft_p50_ms <= best.ttft_p50_ms * 1.02, "{again:?} {best:?}");
+    assert!(again.ttft_p90_ms <= best.ttft_p90_ms * 1.02, "{again:?} {best:?}");
+    assert!(again.hit_rate >= best.hit_rate * 0.98, "{again:?} {best:?}");
+    // On this log one setting is the best in all figures, or nearly.
+    assert!(again.shortfall(&found.each_best) <= 2.0 * TOLERANCE, "{again:?} {:?}", found.each_best);
+    // And nothing that the other search in the simulator finds is much better.
+    let (scenario, _) = analysis.scenario(&wanted()).unwrap();
+    let tuned = isotherm_sim::tune(&scenario, "ttft_p90".parse().unwrap(), 2, &()).unwrap();
+    assert!(again.ttft_p90_ms <= tuned[0].figure.unwrap() * 1.02, "{again:?} {:?}", tuned[0]);
     assert!(found.predicted.hit_rate > 0.5 && found.bound.unwrap().hit_rate >= found.predicted.hit_rate - 1e-9);
     assert!(found.sizes.iter().any(|size| size.instances == 4) && found.instances >= 1);
 }

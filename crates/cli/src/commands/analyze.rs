@@ -69,10 +69,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "For which fleet")]
     simulate: usize,
 
-    /// With how many seeds each setting is simulated
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..),
-          help_heading = "For which fleet")]
-    seeds: u32,
+    /// With how many seeds each setting is simulated [default: 2, up to 8 for short logs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "For which fleet")]
+    seeds: Option<u32>,
 
     /// How many simulations run at once [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "For which fleet")]
