@@ -15,7 +15,7 @@ const POLICIES: Table<Policy> = Table::named("scaling_policies");
 const ACTIVITIES: Table<VecDeque<Activity>> = Table::named("scaling_activities");
 
 /// The most targets, of all accounts together.
-const MOST_TARGETS: usize = 5_000;
+const MOST_TARGETS: usize = 1_000;
 
 /// The most policies of a target, as Application Auto Scaling has it.
 const MOST_POLICIES: usize = 50;

@@ -3,6 +3,8 @@
 mod book;
 mod evaluate;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::book::Alarms;
@@ -23,6 +25,8 @@ pub(crate) struct Alarm {
     pub(crate) insufficient_data_actions: Vec<String>,
     pub(crate) watched: Watched,
     pub(crate) rule: Rule,
+    #[serde(default)]
+    pub(crate) tags: BTreeMap<String, String>,
     /// When it was last put, in seconds of Unix time.
     pub(crate) configured: u64,
     pub(crate) standing: Standing,
@@ -230,7 +234,7 @@ impl Watched {
         match returned[..] {
             [one] => match &one.source {
                 Source::Expression { expression, .. } if expression.fold.is_none() => {
-                    Some("an alarm watches one time series: wrap the SEARCH or METRICS() in SUM, AVG, MIN or MAX")
+                    Some("an alarm watches one time series: wrap METRICS() in SUM, AVG, MIN or MAX")
                 }
                 _ => None,
             },

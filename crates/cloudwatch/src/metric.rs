@@ -40,6 +40,12 @@ impl Metric {
         &self.dimensions
     }
 
+    /// What its names take, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        let dimensions = self.dimensions.iter().map(|dimension| dimension.name.len() + dimension.value.len());
+        self.account.len() + self.namespace.len() + self.name.len() + dimensions.sum::<usize>()
+    }
+
     /// The value of a dimension.
     pub fn dimension(&self, name: &str) -> Option<&Arc<str>> {
         self.dimensions.iter().find(|dimension| &*dimension.name == name).map(|dimension| &dimension.value)

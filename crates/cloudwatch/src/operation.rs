@@ -8,6 +8,7 @@ mod list_metrics;
 mod put_metric_alarm;
 mod put_metric_data;
 mod queries;
+mod tags;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,6 +23,7 @@ pub(crate) use self::get_metric_statistics::get_metric_statistics;
 pub(crate) use self::list_metrics::list_metrics;
 pub(crate) use self::put_metric_alarm::put_metric_alarm;
 pub(crate) use self::put_metric_data::put_metric_data;
+pub(crate) use self::tags::{list_tags_for_resource, tag_resource, untag_resource};
 use crate::document::Document;
 use crate::input::{Input, Violations};
 use crate::{Dimension, Metric, Refusal, Unit};

@@ -103,6 +103,12 @@ impl Queries {
         &self.0
     }
 
+    /// How many of them search.
+    pub(crate) fn searches(&self) -> usize {
+        let searches = |query: &&MetricQuery| matches!(&query.source, Source::Expression { expression, .. } if matches!(expression.operand, Operand::Search(_)));
+        self.0.iter().filter(searches).count()
+    }
+
     /// The longest period among them, in seconds.
     pub(crate) fn period(&self) -> u32 {
         self.0.iter().map(|query| query.period()).max().unwrap_or(DEFAULT_PERIOD)

@@ -24,15 +24,18 @@ use crate::{Limits, MetricStore, Refusal, promql};
 type Operation = fn(&CloudWatch, Call<'_>, &Document) -> Result<Document, Refusal>;
 
 /// Every operation.
-pub(crate) const OPERATIONS: [(&str, Operation); 8] = [
+pub(crate) const OPERATIONS: [(&str, Operation); 11] = [
     ("DeleteAlarms", operation::delete_alarms),
     ("DescribeAlarms", operation::describe_alarms),
     ("GetMetricData", operation::get_metric_data),
     ("GetMetricStatistics", operation::get_metric_statistics),
     ("ListMetrics", operation::list_metrics),
+    ("ListTagsForResource", operation::list_tags_for_resource),
     ("PutMetricAlarm", operation::put_metric_alarm),
     ("PutMetricData", operation::put_metric_data),
     ("SetAlarmState", operation::set_alarm_state),
+    ("TagResource", operation::tag_resource),
+    ("UntagResource", operation::untag_resource),
 ];
 
 /// Metrics and alarms. Cheap to clone: all clones are the same.

@@ -20,6 +20,8 @@ use crate::{Metric, Unit};
 pub struct Limits {
     /// The most metrics, each unit of a metric counting as one.
     pub metrics: usize,
+    /// What their names and dimensions may take together, in bytes.
+    pub names: usize,
     /// What all of them may take, in cells of about 50 bytes: one value per span takes one, a spread of values some.
     /// Each metric has an equal share, so that the more metrics there are, the shorter they reach back.
     pub cells: usize,
@@ -30,19 +32,20 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 10,000 metrics in at most about 50 MB, 3 hours by ten seconds (as CloudWatch has it), 24 hours by the minute.
+    /// 10,000 metrics in at most about 50 MB, their names in 16 MiB, 3 hours by ten seconds (as CloudWatch has it), 24 hours by the minute.
     fn default() -> Limits {
-        Limits { metrics: 10_000, cells: 1_000_000, fine: 3 * 3600, coarse: 24 * 3600 }
+        Limits { metrics: 10_000, names: 16 << 20, cells: 1_000_000, fine: 3 * 3600, coarse: 24 * 3600 }
     }
 }
 
-/// Why values were not taken.
+/// Why values were not taken: as many metrics are kept, or names as long, as may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{limit} metrics are kept already, which is the most: send fewer distinct dimensions, or wait until metrics without new values are forgotten"
+    "there is no room for a further metric beside {metrics} others: send fewer or shorter dimensions, or wait until metrics \
+     without new values are forgotten"
 )]
 pub struct TooManyMetrics {
-    limit: usize,
+    metrics: usize,
 }
 
 /// The values of all metrics. Times are seconds of Unix time.
@@ -51,6 +54,7 @@ pub struct MetricStore {
     limits: Limits,
     metrics: BTreeMap<Metric, BTreeMap<Unit, Series>>,
     count: usize,
+    names: usize,
 }
 
 /// The span of time that somebody asks for, in periods.
@@ -67,14 +71,14 @@ pub struct Window {
 impl MetricStore {
     /// A store without metrics.
     pub fn new(limits: Limits) -> MetricStore {
-        MetricStore { limits, metrics: BTreeMap::new(), count: 0 }
+        MetricStore { limits, metrics: BTreeMap::new(), count: 0, names: 0 }
     }
 
     /// Takes in values that were true at `time`.
     ///
     /// # Errors
     ///
-    /// [`TooManyMetrics`] when the metric is new and there are as many as there may be; known ones go on.
+    /// [`TooManyMetrics`] when the metric is new and there is no room for it; known ones go on.
     pub fn record(
         &mut self,
         metric: &Metric,
@@ -88,13 +92,15 @@ impl MetricStore {
             series.record(resolution, time, values);
             return Ok(());
         }
-        if self.count >= self.limits.metrics {
-            return Err(TooManyMetrics { limit: self.limits.metrics });
+        let names = if self.metrics.contains_key(metric) { 0 } else { metric.size() };
+        if self.count >= self.limits.metrics || self.names + names > self.limits.names {
+            return Err(TooManyMetrics { metrics: self.count });
         }
         let mut series = Series::new();
         series.record(resolution, time, values);
         self.metrics.entry(metric.clone()).or_default().insert(unit, series);
         self.count += 1;
+        self.names += names;
         Ok(())
     }
 
@@ -144,6 +150,7 @@ impl MetricStore {
         }
         self.metrics.retain(|_, units| !units.is_empty());
         self.count = self.metrics.values().map(BTreeMap::len).sum();
+        self.names = self.metrics.keys().map(Metric::size).sum();
     }
 
     /// What is kept, in cells of about 50 bytes.

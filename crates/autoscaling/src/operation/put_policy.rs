@@ -139,7 +139,7 @@ fn customized_metric(input: &Input<'_>, call: Call<'_>) -> Result<TrackedMetric,
         input.require(required);
     }
     let statistic = input.word("Statistic", &words, |word| Statistic::named(word).filter(|_| words.contains(&word)));
-    let dimensions = input.structures("Dimensions", 0..=30);
+    let dimensions = input.structures("Dimensions", 0..=10);
     let dimension =
         |of: &Input<'_>| Dimension::new(of.required_text("Name", 1..=255), of.required_text("Value", 1..=1024));
     let dimensions = dimensions.iter().map(dimension).collect();

@@ -241,6 +241,45 @@ fn listings_come_in_pages() {
 }
 
 #[test]
+fn no_value_of_any_member_breaks_anything() {
+    let service = service(None);
+    let members = "ServiceNamespace ResourceId ScalableDimension MinCapacity MaxCapacity RoleARN SuspendedState Tags ResourceIds \
+                   MaxResults NextToken PolicyName PolicyNames PolicyType TargetTrackingScalingPolicyConfiguration \
+                   StepScalingPolicyConfiguration ResourceARN TagKeys";
+    let nested = json!({"TargetValue": 1e300, "PredefinedMetricSpecification": [], "ScaleInCooldown": 1e300, "StepAdjustments":
+        [{"ScalingAdjustment": 1e300}], "AdjustmentType": 7, "Cooldown": -1, "DynamicScalingInSuspended": "maybe"});
+    let odd = json!([
+        "",
+        "x".repeat(5000),
+        -1,
+        1.5,
+        1e300,
+        "NaN",
+        [],
+        {},
+        [[]],
+        [{}],
+        nested,
+        [nested],
+        ["a", 1],
+        true,
+        u64::MAX
+    ]);
+    let sound =
+        about(json!({"MinCapacity": 1, "MaxCapacity": 2, "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}));
+    for (operation, _) in OPERATIONS {
+        for member in members.split(' ') {
+            for value in odd.as_array().expect("a list") {
+                let mut input = sound.clone();
+                input[member] = value.clone();
+                let (status, answer) = ask(&service, operation, &input);
+                assert!(matches!(status, 200 | 400), "{operation} {member}={value}: {status} {answer}");
+            }
+        }
+    }
+}
+
+#[test]
 fn everything_outlives_the_process() {
     let directory = tempfile::tempdir().expect("a directory");
     let open = || service(Some(Arc::new(Store::open(directory.path()).expect("a store"))));

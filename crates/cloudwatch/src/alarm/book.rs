@@ -14,7 +14,10 @@ use crate::{MetricStore, Refusal, Window};
 const TABLE: Table<Alarm> = Table::named("alarms");
 
 /// The most alarms, of all accounts together.
-const MOST: usize = 5_000;
+const MOST: usize = 2_000;
+
+/// The longest alarm, in bytes of JSON.
+const LONGEST: usize = 64 << 10;
 
 /// How long a state that was set by hand stands at least, in seconds, so that those who watch it see it.
 const HELD: u64 = 10;
@@ -44,6 +47,11 @@ impl Alarms {
         self.by_name.get(&(account.into(), name.to_owned()))
     }
 
+    /// The alarm of this ARN, of an account.
+    pub(crate) fn by_arn(&self, account: &str, arn: &str) -> Option<&Alarm> {
+        self.after(account, None).find(|alarm| alarm.arn == arn)
+    }
+
     /// An account's alarms by name, from after `after` on.
     pub(crate) fn after(&self, account: &str, after: Option<String>) -> impl Iterator<Item = &Alarm> {
         let from = match after {
@@ -59,6 +67,10 @@ impl Alarms {
         let key = (Arc::from(account), alarm.name.clone());
         if !self.by_name.contains_key(&key) && self.by_name.len() >= MOST {
             return Err(Refusal::limit(format!("There are {MOST} alarms already, which is the most; delete some.")));
+        }
+        if serde_json::to_vec(&alarm).map_or(0, |json| json.len()) > LONGEST {
+            let message = format!("The alarm takes more than {LONGEST} bytes: name fewer metrics and dimensions.");
+            return Err(Refusal::limit(message));
         }
         if let Some(store) = &self.store {
             store.write(|transaction| transaction.put(&TABLE, &stored_key(account, &alarm.name), &alarm))?;

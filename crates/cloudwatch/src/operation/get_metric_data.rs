@@ -12,6 +12,9 @@ use crate::{CloudWatch, Refusal};
 /// The most queries of one request, as CloudWatch has it.
 const MOST_QUERIES: usize = 500;
 
+/// The most searches of one request: each looks at every metric.
+const MOST_SEARCHES: usize = 10;
+
 /// The most points of one answer, as CloudWatch has it.
 const MOST_POINTS: u32 = 100_800;
 
@@ -40,6 +43,10 @@ pub(crate) fn get_metric_data(cloudwatch: &CloudWatch, call: Call<'_>, input: &D
     let (start, end) = (input.timestamp("StartTime"), input.timestamp("EndTime"));
     let queries = queries(&input, "MetricDataQueries", &call.caller.account, &violations)?;
     check(&violations)?;
+    if queries.searches() > MOST_SEARCHES {
+        let message = format!("At most {MOST_SEARCHES} expressions of a request may hold a SEARCH.");
+        return Err(Refusal::validation(message));
+    }
     let (Some(start), Some(end)) = (start, end) else { return Err(Refusal::missing("StartTime")) };
     if start >= end {
         return Err(Refusal::validation("The parameter StartTime must be less than the parameter EndTime."));

@@ -1,7 +1,7 @@
 //! `PutMetricAlarm`.
 
 use super::queries::queries;
-use super::{Call, check, dimensions, namespace, period, unit};
+use super::{Call, check, dimensions, namespace, period, tags, unit};
 use crate::alarm::{Alarm, AlarmState, Comparison, MissingData, Rule, Standing, Watched};
 use crate::document::Document;
 use crate::input::{Input, Violations};
@@ -11,6 +11,9 @@ use crate::{CloudWatch, Metric, Refusal, Statistic};
 /// How far back an alarm may look, in seconds: a day, or a week where its periods are hours or longer.
 const DAY: u64 = 86_400;
 const WEEK: u64 = 7 * DAY;
+
+/// The most queries of an alarm.
+const MOST_QUERIES: usize = 20;
 
 /// What alarms here can't do, and are not silently made without.
 const UNSUPPORTED: [&str; 5] =
@@ -41,7 +44,13 @@ pub(crate) fn put_metric_alarm(cloudwatch: &CloudWatch, call: Call<'_>, input: &
     let standing = alarms.get(&call.caller.account, &name).map(|present| present.standing.clone());
     let standing = standing.map(|standing| Standing { evaluated_to: None, ..standing });
     let (region, account) = (&call.caller.region, &call.caller.account);
+    let tags = match alarms.get(account, &name) {
+        Some(present) => present.tags.clone(),
+        None => tags::tags(&input)?,
+    };
+    check(&violations)?;
     let alarm = Alarm {
+        tags,
         arn: format!("arn:aws:cloudwatch:{region}:{account}:alarm:{name}"),
         name,
         description,
@@ -86,7 +95,13 @@ fn watched(input: &Input<'_>, account: &str, violations: &Violations) -> Result<
             let message = format!("The parameters Metrics and {other} are mutually exclusive.");
             return Err(Refusal::combination(message));
         }
-        return Ok(Some(Watched::Queries(queries(input, "Metrics", account, violations)?)));
+        input.structures("Metrics", 1..=MOST_QUERIES);
+        check(violations)?;
+        let queries = queries(input, "Metrics", account, violations)?;
+        if queries.searches() > 0 {
+            return Err(Refusal::validation("SEARCH is not supported on Metric Alarms."));
+        }
+        return Ok(Some(Watched::Queries(queries)));
     }
     for required in ["MetricName", "Namespace", "Period"] {
         input.require(required);

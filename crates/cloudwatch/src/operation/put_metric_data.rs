@@ -63,7 +63,7 @@ impl Datum {
         let time = datum.timestamp("Timestamp").unwrap_or(call.now);
         let bound =
             |what| Refusal::value(format!("The parameter {at}.Timestamp must specify a time no more than {what}."));
-        if time + PAST < call.now {
+        if time.saturating_add(PAST) < call.now {
             return Err(bound("two weeks in the past"));
         }
         if time > call.now + FUTURE {

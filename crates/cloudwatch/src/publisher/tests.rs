@@ -1,7 +1,8 @@
 //! Tests of the publisher over a fleet of its own.
 
-use isotherm_config::{Config, Environment, Overrides};
-use isotherm_fleet::Clock;
+use isotherm_config::{Config, Environment, Health, Name, Overrides, TrafficWeight};
+use isotherm_core::{InstanceId, Routing};
+use isotherm_fleet::{Clock, ComponentKind, ManagedComponent, ManagedEndpoint, ManagedInstance, ManagedVariant};
 use isotherm_telemetry::{Invocation, Metrics, Outcome};
 
 use super::*;
@@ -119,6 +120,71 @@ fn instances_have_metrics_of_their_own() {
     assert_eq!(of_instance("AWS/SageMaker", "Invocations", Statistic::Sum), Some(2.0));
     assert_eq!(of_instance("Isotherm", "KVCacheHitRate", Statistic::Average), Some(0.8));
     assert_eq!(value(&publisher, "AWS/SageMaker", "Invocations", Some("http://10.0.0.2:1"), Statistic::Sum), None);
+}
+
+fn instance(id: &str, host: Option<&str>) -> ManagedInstance {
+    let instance = ManagedInstance::new(id, format!("http://{id}:1").parse().expect("a URL"));
+    ManagedInstance { host: host.map(InstanceId::from), ..instance }
+}
+
+fn name(text: &str) -> Name {
+    text.parse().expect("a name")
+}
+
+/// An endpoint of another account, whose two instances hold a component in one copy.
+fn endpoint_with_component() -> ManagedEndpoint {
+    let variant = ManagedVariant {
+        name: name("all"),
+        revision: 1,
+        weight: TrafficWeight::new(1.0).expect("a weight"),
+        routing: Routing::default(),
+        health: Health::default(),
+        instances: vec![instance("i-0", None), instance("i-1", None)],
+    };
+    let copies = vec![instance("c-0", Some("i-0"))];
+    let kind = ComponentKind::Base { routing: Routing::default(), health: Health::default(), copies };
+    let component = ManagedComponent { name: name("llama"), production_variant: name("all"), kind };
+    ManagedEndpoint {
+        name: "210987654321/ics".into(),
+        variants: vec![variant],
+        shadow: None,
+        components: Some(vec![component]),
+        async_output: None,
+    }
+}
+
+#[test]
+fn a_components_requests_are_its_variants_too_and_end_with_neither() {
+    let mut publisher = publisher();
+    let mut wanted = endpoint_with_component();
+    publisher.fleet.put_endpoint(&wanted).expect("an endpoint");
+    let component = {
+        let topology = publisher.fleet.topology();
+        let endpoint = topology.endpoint("210987654321/ics").expect("the endpoint");
+        Arc::clone(&endpoint.component("llama").expect("the component").variant)
+    };
+    for _ in 0..4 {
+        component.metrics().invocations().count(&invocation());
+    }
+    publish(&mut publisher, NOON + 10);
+    wanted.components = Some(Vec::new());
+    publisher.fleet.put_endpoint(&wanted).expect("the same endpoint");
+    publish(&mut publisher, NOON + 20);
+
+    let of_component = || vec![Dimension::new("InferenceComponentName", "llama")];
+    let of_variant = || vec![Dimension::new("EndpointName", "ics"), Dimension::new("VariantName", "all")];
+    let metrics = publisher.cloudwatch.metrics();
+    let window = Window { start: NOON, end: NOON + 60, period: 60 };
+    let sum = |name, dimensions| {
+        let metric = Metric::new("210987654321", "AWS/SageMaker", name, dimensions);
+        metrics.periods(&metric, None, window).first().map(|(_, values)| (values.sum(), values.count()))
+    };
+    assert_eq!(sum("Invocations", of_component()), Some((4.0, 4.0)));
+    assert_eq!(sum("InvocationsPerCopy", of_component()), Some((4.0, 4.0)));
+    assert_eq!(sum("ConcurrentRequestsPerCopy", of_component()), Some((0.0, 1.0)));
+    assert_eq!(sum("Invocations", of_variant()), Some((4.0, 4.0)), "once, also after the component is gone");
+    assert_eq!(sum("InvocationsPerInstance", of_variant()), Some((2.0, 4.0)));
+    assert_eq!(sum("ConcurrentRequestsPerModel", of_variant()), Some((0.0, 1.0)), "of copies, not of their hosts");
 }
 
 #[test]

@@ -374,6 +374,66 @@ fn alarms_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn alarms_have_tags() {
+    let shop = service();
+    let mut tagged = alarm("busy");
+    tagged["Tags"] = json!([{"Key": "team", "Value": "search"}]);
+    ask(&shop, NOON, "PutMetricAlarm", tagged);
+    let arn = "arn:aws:cloudwatch:eu-west-1:123456789012:alarm:busy";
+    let more = json!([{"Key": "stage", "Value": "prod"}, {"Key": "team", "Value": "chat"}]);
+    ask(&shop, NOON, "TagResource", json!({"ResourceARN": arn, "Tags": more}));
+    ask(&shop, NOON, "UntagResource", json!({"ResourceARN": arn, "TagKeys": ["stage"]}));
+    ask(&shop, NOON, "PutMetricAlarm", alarm("busy"));
+    let tags = ask(&shop, NOON, "ListTagsForResource", json!({"ResourceARN": arn}));
+    assert_eq!(tags["Tags"], json!([{"Key": "team", "Value": "chat"}]));
+    assert!(refused(&shop, "ListTagsForResource", json!({"ResourceARN": "arn:x"})).contains("No alarm has the ARN"));
+}
+
+#[test]
+fn an_alarm_that_is_too_long_is_refused() {
+    let mut long = alarm("long");
+    let dimension = |n| json!({"Name": format!("{n}"), "Value": "v".repeat(1024)});
+    let queries = (0..20).map(|n| {
+        let dimensions: Vec<Value> = (0..30).map(dimension).collect();
+        let metric = json!({"Namespace": "N", "MetricName": "M", "Dimensions": dimensions});
+        let stat = json!({"Metric": metric, "Period": 60, "Stat": "Sum"});
+        json!({"Id": format!("q{n}"), "ReturnData": n == 0, "MetricStat": stat})
+    });
+    for member in ["Namespace", "MetricName", "Statistic", "Period", "Dimensions"] {
+        long[member] = Value::Null;
+    }
+    long["Metrics"] = queries.collect();
+    assert!(refused(&service(), "PutMetricAlarm", long).contains("The alarm takes more than 65536 bytes"));
+}
+
+#[test]
+fn no_value_of_any_member_breaks_anything() {
+    let shop = shop();
+    let members = "Namespace MetricName Dimensions StartTime EndTime Period Statistics ExtendedStatistics MetricDataQueries \
+                   MetricData EntityMetricData NextToken ScanBy MaxDatapoints AlarmName AlarmNames AlarmTypes MaxRecords \
+                   StateValue StateReason StateReasonData Threshold Metrics EvaluationPeriods DatapointsToAlarm Unit \
+                   ComparisonOperator TreatMissingData Tags TagKeys ResourceARN AlarmActions RecentlyActive";
+    let nested = json!({"Id": "a", "Expression": "SUM([a])", "Value": 1e300, "Timestamp": 1e300, "Values": [0, "NaN"],
+        "Counts": [-1e300], "StatisticValues": {}, "MetricStat": [], "Name": "", "Key": {}, "MetricName": 7});
+    let odd =
+        json!(["", "x".repeat(5000), -1, 0, 1.5, 1e300, "NaN", [], {}, [[]], [{}], [nested], ["a", 1], true, u64::MAX]);
+    let sound = json!({"Namespace": "Shop", "MetricName": "Orders", "StartTime": NOON, "EndTime": NOON + 60, "Period": 60,
+        "Statistics": ["Sum"], "AlarmName": "a", "StateValue": "OK", "StateReason": "r", "Statistic": "Sum",
+        "EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "LessThanThreshold"});
+    for (operation, _) in OPERATIONS {
+        for member in members.split(' ') {
+            for value in odd.as_array().expect("a list") {
+                let mut input = sound.clone();
+                input[member] = value.clone();
+                let (status, answer) = ask_as("123456789012", &shop, NOON, operation, &input);
+                assert!(matches!(status, 200 | 400 | 404), "{operation} {member}={value}: {status} {answer}");
+            }
+        }
+    }
+    shop.tick(NOON + 60);
+}
+
+#[test]
 fn alarms_outlive_the_process() {
     let directory = tempfile::tempdir().expect("a directory");
     let open = || CloudWatch::open(Some(Arc::new(Store::open(directory.path()).expect("a store"))), Limits::default());

@@ -46,10 +46,23 @@ fn a_metric_too_many_is_refused_and_known_ones_go_on() {
     record(&mut store, "A", Unit::Count, 60, 1.0);
     record(&mut store, "B", Unit::Count, 60, 1.0);
     let refused = store.record(&metric("C"), Unit::Count, Resolution::Standard, 60, &Summary::of(1.0));
-    assert!(refused.expect_err("no room").to_string().starts_with("2 metrics are kept already"));
+    assert!(refused.expect_err("no room").to_string().contains("beside 2 others"));
     record(&mut store, "A", Unit::Count, 61, 1.0);
     store.tidy(60 + 24 * 3600 + 60);
     assert_eq!(store.metrics_after(None).count(), 0, "metrics without recent values are forgotten");
+    record(&mut store, "C", Unit::Count, 90_000, 1.0);
+}
+
+#[test]
+fn names_take_only_so_much() {
+    let size = metric("A").size();
+    let mut store = MetricStore::new(Limits { names: 2 * size, ..Limits::default() });
+    record(&mut store, "A", Unit::Count, 60, 1.0);
+    record(&mut store, "A", Unit::Bytes, 60, 1.0);
+    record(&mut store, "B", Unit::Count, 60, 1.0);
+    let refused = store.record(&metric("C"), Unit::Count, Resolution::Standard, 60, &Summary::of(1.0));
+    assert!(refused.is_err());
+    store.tidy(90_000);
     record(&mut store, "C", Unit::Count, 90_000, 1.0);
 }
 
