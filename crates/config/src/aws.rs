@@ -23,6 +23,8 @@ pub struct Aws {
     pub account_id: AccountId,
     /// The region of requests that are not signed for one; it stands in ARNs.
     pub region: Region,
+    /// The regions that clients may sign for; any when empty.
+    pub regions: Vec<Region>,
     /// Where the control plane keeps its state.
     pub data_dir: PathBuf,
     /// Where inputs and answers of asynchronous invocations lie: `s3://BUCKET/KEY` is `BUCKET/KEY` in it.
@@ -40,6 +42,7 @@ impl Aws {
         Aws {
             account_id: AccountId::default(),
             region: Region::default(),
+            regions: Vec::new(),
             async_dir: data_dir.join(ASYNC_DIR),
             data_dir,
             providers: Vec::new(),
@@ -59,6 +62,9 @@ pub(crate) struct AwsElement {
     /// The region of requests that are not signed for one; us-east-1 when absent. It stands in ARNs.
     #[serde(default)]
     region: Region,
+    /// The regions that clients may sign for; any when absent.
+    #[serde(default)]
+    regions: Vec<Region>,
     /// The directory in which endpoints, models and everything else that was created is kept, made where it is
     /// missing; relative to the directory of this file.
     #[schemars(with = "String")]
@@ -76,9 +82,9 @@ pub(crate) struct AwsElement {
 
 /// The section, when its parts fit together; what does not is noted as problems.
 pub(crate) fn aws(element: AwsElement, context: &mut Context<'_>) -> Aws {
-    let AwsElement { account_id, region, data_dir, async_dir, providers } = element;
+    let AwsElement { account_id, region, regions, data_dir, async_dir, providers } = element;
     let data_dir = context.directory().join(data_dir);
     let async_dir = async_dir.map_or_else(|| data_dir.join(ASYNC_DIR), |path| context.directory().join(path));
     let providers = providers.into_iter().filter_map(|provider| providers::rule(provider, context)).collect();
-    Aws { account_id, region, data_dir, async_dir, providers }
+    Aws { account_id, region, regions, data_dir, async_dir, providers }
 }

@@ -73,6 +73,7 @@ endpoints:
 aws:
   account_id: "000000000042"
   region: eu-central-1
+  regions: [eu-central-1, eu-west-1]
   data_dir: state
   async_dir: buckets
   providers:

@@ -31,6 +31,8 @@ pub struct Rules {
     pub account: AccountId,
     /// The region of requests that are not signed for one.
     pub region: Region,
+    /// The regions that clients may sign for; any when empty.
+    pub regions: Vec<Region>,
     /// Separates the key space of this router from others'.
     pub hash_seed: HashSeed,
     /// Whether responses tell the decision in `x-isotherm-*` headers.
@@ -70,10 +72,19 @@ impl Rules {
             inject_cache_salt: config.inject_cache_salt,
             account: config.aws.as_ref().map(|aws| aws.account_id.clone()).unwrap_or_default(),
             region: config.aws.as_ref().map(|aws| aws.region.clone()).unwrap_or_default(),
+            regions: config.aws.as_ref().map(|aws| aws.regions.clone()).unwrap_or_default(),
             allow_paths: config.allow_paths.clone(),
             timeouts: config.timeouts.clone(),
             limits: config.limits.clone(),
         }
+    }
+}
+
+impl Rules {
+    /// Whether clients may sign for a region: one that can stand in an ARN, and is among those that are listed, if any are.
+    pub(crate) fn serves_region(&self, name: &str) -> bool {
+        let Ok(region) = name.parse::<Region>() else { return false };
+        self.regions.is_empty() || self.regions.contains(&region)
     }
 }
 

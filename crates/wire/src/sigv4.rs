@@ -2,8 +2,8 @@
 //!
 //! The rules are those of AWS's "Signature Version 4 signing process", as far as SageMaker's clients use them: headers
 //! or a presigned query, one chunk, HMAC. A [`Claim`] is what a request says of itself. It is checked before the body is
-//! read ([`Claim::check_service`], [`Claim::check_region`], [`Claim::check_time`]), so that only a holder's body is waited
-//! for, and proven with the body and the secret ([`Claim::verify`]).
+//! read ([`Claim::check_service`], [`Claim::check_time`]), so that only a holder's body is waited for, and proven with the
+//! body and the secret ([`Claim::verify`]).
 
 mod bearer;
 mod canonical;
@@ -77,15 +77,6 @@ impl Claim {
     /// [`Refusal::WrongService`].
     pub fn check_service(&self, service: &str) -> Result<(), Refusal> {
         if self.scope.service == service { Ok(()) } else { Err(Refusal::WrongService(service.to_owned())) }
-    }
-
-    /// Whether it was signed for a region that is served here, by `serves`.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::WrongRegion`].
-    pub fn check_region(&self, serves: impl FnOnce(&str) -> bool) -> Result<(), Refusal> {
-        if serves(&self.scope.region) { Ok(()) } else { Err(Refusal::WrongRegion(self.scope.region.clone())) }
     }
 
     /// Whether it may be used now: within 15 minutes of its signing, or, presigned, until it expires.

@@ -130,6 +130,10 @@ fn banner(config: &Config, router: &Router) -> String {
             lines.extend(variant.instances.iter().map(|entry| format!("            {}", source(&entry.source))));
         }
     }
+    if let Some(aws) = &config.aws {
+        let (account, kept) = (&aws.account_id, aws.data_dir.display());
+        lines.push(format!("  aws       SageMaker's control plane of account {account}, kept in {kept}"));
+    }
     format!(
         "isotherm {}\n\n{}\n  admin     http://{}  (metrics at /metrics; token in {})\n\nready http://{}\n",
         env!("CARGO_PKG_VERSION"),

@@ -120,6 +120,7 @@ fn every_key_arrives_where_it_belongs() {
     assert!(config.inject_cache_salt);
     let aws = config.aws.unwrap();
     assert_eq!((aws.account_id.as_str(), aws.region.as_str()), ("000000000042", "eu-central-1"));
+    assert_eq!(aws.regions, ["eu-central-1", "eu-west-1"].map(|region| region.parse().unwrap()));
     assert_eq!((aws.data_dir, aws.async_dir), (files.path("state"), files.path("buckets")));
     let kinds: Vec<_> =
         [("ml.g5.xlarge", Some("x/vllm:1")), ("ml.g6.xlarge", Some("x/vllm:1")), ("ml.g5.xlarge", None)]

@@ -14,6 +14,7 @@ mod credential;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use http::header::ORIGIN;
 use http::request::Parts;
 use isotherm_config::KeyRing;
 use isotherm_wire::aws::{Asked, Service};
@@ -47,6 +48,10 @@ pub(crate) struct Authenticated {
 pub(crate) async fn authenticate(request: Accepted, record: &mut Record) -> Result<Authenticated, Failure> {
     let Accepted { route, head, body } = request;
     let Some(keys) = record.rules.keys.clone() else {
+        // A page from elsewhere can make a browser send requests to loopback, but not without saying so.
+        if matches!(route, Route::Aws(_)) && head.headers.contains_key(ORIGIN) {
+            return Err(Failure::WebPage);
+        }
         let credentials_pass = note_unproven(&head, record);
         return Ok(Authenticated { route, head, body, credentials_pass });
     };
@@ -71,14 +76,13 @@ pub(crate) async fn authenticate(request: Accepted, record: &mut Record) -> Resu
 
 /// Where anyone is let in, notes what AWS's clients say of themselves; whether their credentials pass to the instance.
 fn note_unproven(head: &Parts, record: &mut Record) -> bool {
-    match Credential::of(head) {
-        Ok(Some(Credential::Signature(claim))) => {
-            record.signed = Some((claim.access_key().into(), claim.region().into()))
-        }
-        Ok(Some(Credential::Token(token))) => record.signed = Some((token.access_key().into(), token.region().into())),
+    let signed = match Credential::of(head) {
+        Ok(Some(Credential::Signature(claim))) => (claim.access_key().into(), claim.region().into()),
+        Ok(Some(Credential::Token(token))) => (token.access_key().into(), token.region().into()),
         Ok(Some(Credential::Opaque(_)) | None) => return true,
-        Err(_) => {}
-    }
+        Err(_) => return false,
+    };
+    record.signed = Some(signed).filter(|(_, region): &(_, Box<str>)| record.rules.serves_region(region));
     false
 }
 
@@ -91,6 +95,7 @@ fn check_token(token: &BearerToken, route: &Route, keys: &KeyRing, record: &mut 
     let key = keys.signing_key(token.access_key()).ok_or(Failure::Signature(Refusal::UnknownKey))?;
     token.verify(key.expose_secret())?;
     token.check_time(SystemTime::now())?;
+    check_region(token.region(), record)?;
     record.principal = Some(Arc::clone(key.holder()));
     record.signed = Some((token.access_key().into(), token.region().into()));
     Ok(())
@@ -114,6 +119,7 @@ async fn check_signature(
     }
     let key = keys.signing_key(claim.access_key()).ok_or(Failure::Signature(Refusal::UnknownKey))?;
     claim.check_time(SystemTime::now())?;
+    check_region(claim.region(), record)?;
     if !matches!(route, Route::Aws(_)) {
         claim.check_service(SAGEMAKER)?;
     }
@@ -122,6 +128,10 @@ async fn check_signature(
     record.principal = Some(Arc::clone(key.holder()));
     record.signed = Some((claim.access_key().into(), claim.region().into()));
     Ok(Upload::Here(body))
+}
+
+fn check_region(region: &str, record: &Record) -> Result<(), Refusal> {
+    if record.rules.serves_region(region) { Ok(()) } else { Err(Refusal::WrongRegion(region.to_owned())) }
 }
 
 /// Whether the request's key may call an endpoint, by its name in the topology.

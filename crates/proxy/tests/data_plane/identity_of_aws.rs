@@ -80,7 +80,7 @@ async fn what_proves_nothing_is_told_in_the_services_form() {
     let sts = Signer { service: "sts", secret: "another secret of 40 characters in length", ..ALICE };
     let answer = router.ask(form(&sts, "Action=GetCallerIdentity&Version=2011-06-15")).await;
     assert_eq!((answer.status, answer.header("content-type")), (403, Some("text/xml")));
-    assert!(answer.text().contains("<Code>InvalidSignature</Code>"), "{}", answer.text());
+    assert!(answer.text().contains("<Code>SignatureDoesNotMatch</Code>"), "{}", answer.text());
     let answer = router.ask(Signer { service: "monitoring", ..ALICE }.post("/", &[TARGET], "{}")).await;
     assert!(answer.text().contains("scoped to correct service: 'sagemaker'"), "{}", answer.text());
     let unsigned_target =
@@ -112,7 +112,10 @@ async fn without_keys_every_caller_is_the_configured_account() {
     let stranger = Signer { access_key: "test", secret: "test", at: -100_000, ..ALICE };
     assert_eq!(router.ask(stranger.post("/", &[TARGET], "{}")).await.text(), "/ 123456789012 eu-west-1 test - {}");
     let unsigned = post("/", "{}").replacen("host: router", "host: router\r\nx-amz-target: SageMaker.X", 1);
-    assert_eq!(router.ask(unsigned).await.text(), "/ 123456789012 us-east-1 - - {}");
+    assert_eq!(router.ask(&unsigned).await.text(), "/ 123456789012 us-east-1 - - {}");
+    let from_a_page = unsigned.replacen("host: router", "host: router\r\norigin: http://evil.example", 1);
+    let answer = router.ask(from_a_page).await;
+    assert_eq!((answer.status, answer.header("x-amzn-errortype")), (403, Some("AccessDeniedException")));
 }
 
 #[tokio::test]
@@ -130,4 +133,25 @@ async fn whatever_else_is_signed_reaches_the_service_and_what_is_not_is_404() {
     for request in [ALICE.post("/", &[TARGET], "{}"), s3.post("/bucket/key", &[], "x"), get("/api/v1/query")] {
         assert_eq!(without.ask(request).await.status, 404);
     }
+}
+
+#[tokio::test]
+async fn regions_that_are_not_served_are_refused() {
+    let (_file, keys) = keys(&line(""));
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let regions = "aws: { data_dir: unused, region: eu-west-1, regions: [eu-west-1, us-east-2] }\n";
+    let router = Router::with_service(&origin, &format!("{keys}{regions}"), Arc::new(Echo));
+    let ask = async |region| {
+        let answer = router.ask(Signer { region, ..ALICE }.post("/", &[TARGET], "{}")).await;
+        (answer.status, answer.text())
+    };
+    assert_eq!((ask("eu-west-1").await.0, ask("us-east-2").await.0), (200, 200));
+    for region in ["us-east-1", "arn:aws:evil"] {
+        let (status, text) = ask(region).await;
+        let message = format!("Credential should be scoped to a valid region, not '{region}'.");
+        assert!(status == 403 && text.contains(&message), "{text}");
+    }
+    let any = Router::with_service(&origin, &keys, Arc::new(Echo));
+    assert_eq!(any.ask(Signer { region: "ap-south-1", ..ALICE }.post("/", &[TARGET], "{}")).await.status, 200);
+    assert_eq!(any.ask(Signer { region: "not a region", ..ALICE }.post("/", &[TARGET], "{}")).await.status, 403);
 }

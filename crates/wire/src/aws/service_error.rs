@@ -55,17 +55,25 @@ impl ServiceError {
         json!({ "__type": self.code, "message": self.message }).to_string().into_bytes()
     }
 
-    /// The query protocol's names have no `Exception` at their end: `InvalidSignature`.
     fn xml(&self, request_id: &str) -> String {
         let blame = if self.status < 500 { "Sender" } else { "Receiver" };
-        let code = self.code.strip_suffix("Exception").unwrap_or(&self.code);
         format!(
             "<ErrorResponse>\n  <Error>\n    <Type>{blame}</Type>\n    <Code>{}</Code>\n    <Message>{}</Message>\n  \
              </Error>\n  <RequestId>{}</RequestId>\n</ErrorResponse>\n",
-            escape_xml(code),
+            escape_xml(self.query_code()),
             escape_xml(&self.message),
             escape_xml(request_id),
         )
+    }
+
+    /// The name that the query protocol has for it (IAM's "Common errors"): without `Exception` at its end, and some of
+    /// their own.
+    fn query_code(&self) -> &str {
+        match &*self.code {
+            "InvalidSignatureException" => "SignatureDoesNotMatch",
+            "UnrecognizedClientException" => "InvalidClientTokenId",
+            code => code.strip_suffix("Exception").unwrap_or(code),
+        }
     }
 
     /// A map of two texts (RFC 8949).
@@ -119,9 +127,16 @@ mod tests {
         let (_, content_type, xml) = response(Protocol::Query);
         let xml = String::from_utf8(xml).unwrap();
         assert_eq!(content_type, "text/xml");
-        assert!(xml.contains("<Type>Sender</Type>") && xml.contains("<Code>InvalidSignature</Code>"), "{xml}");
+        assert!(xml.contains("<Type>Sender</Type>") && xml.contains("<Code>SignatureDoesNotMatch</Code>"), "{xml}");
         assert!(xml.contains("<Message>a &lt;b&gt; &amp; &quot;c&quot;</Message>"), "{xml}");
         assert!(xml.contains("<RequestId>id-1</RequestId>"), "{xml}");
+        for (code, in_query) in [
+            ("UnrecognizedClientException", "InvalidClientTokenId"),
+            ("MissingAuthenticationTokenException", "MissingAuthenticationToken"),
+            ("InvalidAction", "InvalidAction"),
+        ] {
+            assert_eq!(ServiceError::new(403, code, "").query_code(), in_query);
+        }
         let (_, _, cbor) = response(Protocol::Cbor);
         assert_eq!(&cbor[..12], b"\xa2\x7a\x00\x00\x00\x06__type");
         assert_eq!(&cbor[12..17], b"\x7a\x00\x00\x00\x19");
