@@ -5,12 +5,16 @@ mod bench;
 mod death_of_an_engine;
 mod explain;
 mod failures;
+mod faulty_networks;
 mod fleet_changes;
+mod gray_failure;
 mod listeners;
 mod one_beginning;
+mod overload;
 mod reload;
 mod rollout;
 mod shutdown;
+mod tenants;
 mod threshold;
 
 use isotherm_tests::{Engines, Running};

@@ -2,12 +2,14 @@
 //! seen when something is not as it should be, as a test's assertion does.
 
 mod engines;
+mod fault_proxy;
 mod http;
 mod metrics;
 mod process;
 mod prompts;
 
 pub use engines::{Engines, ObservedRequest, engine_requests, highest_concurrency, set_faults};
+pub use fault_proxy::{Fault, FaultProxy};
 pub use http::{Answer, Broken, Client, Stream};
 pub use metrics::Metrics;
 pub use process::{Ended, Running, run};
