@@ -120,7 +120,7 @@ fn wrong_types_count_as_absent() {
 #[test]
 fn fields_are_found_wherever_they_stand() {
     let body = r#"{"messages":[{"content":"a","model":"not this"}],"stream_options":{"include_usage":true},"stream":true,
-        "model":"m\u00e9","prompt_cache_key":"k","cache_salt":"s","extra_key":"e","lora_path":"l",
+        "model":"m\u00e9","prompt_cache_key":"k","cache_salt":"s","extra_key":"e","lora_path":"l","priority":-2,
         "previous_response_id":"resp_1","unknown":{"stream":false}}"#;
     let expected = Described {
         model: Some("mé".into()),
@@ -131,6 +131,7 @@ fn fields_are_found_wherever_they_stand() {
         extra_key: Some("e".into()),
         adapter: Some("l".into()),
         previous_response_id: Some("resp_1".into()),
+        priority: Some(-2),
     };
     assert_eq!(described(Api::ChatCompletions, body), expected);
 }
