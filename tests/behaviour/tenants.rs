@@ -1,0 +1,58 @@
+//! Tenants behind one engine: what one can learn of another's prompts by the clock, and that a salt ends it.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use isotherm_tests::{Client, Engines, Running, chat, document, run};
+
+/// A key of this tenant, and the line of it for the keys file.
+fn key(tenant: &str) -> (String, String) {
+    let made = run(&["config", "key", tenant, "--json"]);
+    let made: serde_json::Value = serde_json::from_str(&made.stdout).expect("JSON");
+    let text = |field: &str| made[field].as_str().expect("text").to_owned();
+    (text("key"), format!("{} tenant={tenant}", text("line")))
+}
+
+/// How long a question about a document takes, and how many of its tokens came from the cache.
+async fn ask(router: &Running, key: &str, number: u64) -> (Duration, u64) {
+    let client = Client::new(router.url()).with_header("x-api-key", key);
+    let mut body = chat(&document(number, 8_000), "Yes or no?");
+    body["max_tokens"] = 1.into();
+    let begun = Instant::now();
+    let answer = client.post("/v1/chat/completions", &body).await.ok();
+    (begun.elapsed(), answer.usage().1)
+}
+
+/// The times that a spy's question takes: about a document that the victim asked about, and about one that nobody did.
+async fn spied(top: &str) -> (Duration, Duration, u64) {
+    let engines = Engines::start(1, &["--speed", "2"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let ((victim, first), (spy, second)) = (key("victim"), key("spy"));
+    std::fs::write(folder.path().join("keys"), format!("{first}\n{second}\n")).expect("written");
+    let mut text = format!("{top}auth: {{ keys_file: keys }}\nendpoints:\n- name: chat\n  variants:\n");
+    let url = &engines.urls()[0];
+    writeln!(text, "  - {{ name: AllTraffic, instances: [{{ url: \"{url}\" }}] }}").expect("written");
+    let file = folder.path().join("isotherm.yaml");
+    std::fs::write(&file, text).expect("written");
+    let file = file.display().to_string();
+    let router = Running::start(&["serve", "--port", "0", "--admin-port", "0", "--config", &file]);
+    // What is asked twice by one tenant is warm in any case.
+    let (cold, _) = ask(&router, &victim, 1).await;
+    let (warm, own) = ask(&router, &victim, 1).await;
+    assert!(own > 7_000 && warm < cold / 2, "{warm:?} for what took {cold:?}");
+    let (known, cached) = ask(&router, &spy, 1).await;
+    let (unknown, _) = ask(&router, &spy, 2).await;
+    (known, unknown, cached)
+}
+
+#[tokio::test]
+async fn without_a_salt_the_time_to_answer_tells_what_another_tenant_asked() {
+    let (known, unknown, cached) = spied("").await;
+    assert!(cached > 7_000 && known < unknown / 2, "{known:?} of {unknown:?}, {cached} tokens from the cache");
+}
+
+#[tokio::test]
+async fn with_a_salt_it_tells_nothing() {
+    let (known, unknown, cached) = spied("inject_cache_salt: true\n").await;
+    assert!(cached == 0 && known > unknown / 2, "{known:?} of {unknown:?}, {cached} tokens from the cache");
+}
