@@ -78,6 +78,11 @@ impl Client {
         self.whole(Method::POST, path, body.into()).await.unwrap_or_else(|broken| panic!("POST {path}: {broken}"))
     }
 
+    /// As [`Client::get`], for requests that may break.
+    pub async fn try_get(&self, path: &str) -> Result<Answer, Broken> {
+        self.whole(Method::GET, path, Bytes::new()).await
+    }
+
     /// As [`Client::post`], for requests that may break.
     pub async fn try_post(&self, path: &str, body: &Value) -> Result<Answer, Broken> {
         self.whole(Method::POST, path, body.to_string().into()).await

@@ -1,7 +1,8 @@
-//! Developer commands: `cargo xtask test`, `agree`, `dist`, `soak` and `real-engines`.
+//! Developer commands: `cargo xtask test`, `agree`, `chaos`, `dist`, `soak` and `real-engines`.
 
 mod agree;
 mod arguments;
+mod chaos;
 mod dist;
 mod failure;
 mod machine;
@@ -22,6 +23,7 @@ Usage: cargo xtask COMMAND [OPTIONS]
 Commands:
   test          format, lints, dependencies, unit, property and end-to-end tests, real clients; what CI runs
   agree         the same scenario in the simulator and over HTTP; whether both say the same
+  chaos         random faults on a fleet under load; checks that no request is generated twice or left without a word
   dist          a fully static binary, its archive and a container file, in dist/
   soak          closed-loop load at the machine's limit; checks that the router's memory stays flat
   real-engines  two real vLLM replicas behind the router: random against prefix-aware
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let done = match command.as_deref() {
         Some("test") => test::run(arguments),
         Some("agree") => agree::run(arguments),
+        Some("chaos") => chaos::run(arguments),
         Some("dist") => dist::run(arguments),
         Some("real-engines") => real_engines::run(arguments),
         Some("soak") => soak::run(arguments),
