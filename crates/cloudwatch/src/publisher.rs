@@ -106,12 +106,13 @@ impl Publisher {
         let mut added: HashMap<Place, InvocationFigures> = HashMap::new();
         let mut before = HashMap::with_capacity(readings.len());
         for reading in readings {
+            let figures = reading.counts.figures();
             let known = self.before.get(&reading.place);
-            let since = known.map_or_else(|| reading.figures.clone(), |known| reading.figures.since(known));
+            let since = known.map_or_else(|| figures.clone(), |known| figures.since(known));
             for place in reading.places() {
                 added.entry(place.clone()).or_default().add(&since);
             }
-            before.insert(reading.place.clone(), reading.figures.clone());
+            before.insert(reading.place.clone(), figures);
         }
         self.before = before;
         added

@@ -5,22 +5,38 @@ use std::sync::Arc;
 
 use isotherm_core::{Availability, Time};
 use isotherm_fleet::{Component, Endpoint, Fleet, InstanceNow, Variant};
-use isotherm_telemetry::InvocationFigures;
+use isotherm_telemetry::{InstanceMetrics, InvocationFigures, VariantMetrics};
 
 use crate::{Dimension, Resolution};
 
-/// What was counted in one place.
-#[derive(Debug, Clone, PartialEq)]
+/// How one place stands.
+#[derive(Debug, Clone)]
 pub(super) struct Reading {
     pub(super) place: Place,
     /// Where it counts as well.
     pub(super) within: Option<Place>,
-    /// Counts from the beginning on.
-    pub(super) figures: InvocationFigures,
+    pub(super) counts: Counts,
     /// How many instances, or copies, take requests.
     pub(super) instances: usize,
     /// Requests under way on each of these, with its part of those that wait; of none where components lie on them.
     pub(super) in_flight: Vec<f64>,
+}
+
+/// Where the counts of a place are.
+#[derive(Debug, Clone)]
+pub(super) enum Counts {
+    Variant(Arc<VariantMetrics>),
+    Instance(Arc<InstanceMetrics>),
+}
+
+impl Counts {
+    /// The counts from the beginning on: some thousand numbers, so not to be asked for every second.
+    pub(super) fn figures(&self) -> InvocationFigures {
+        match self {
+            Counts::Variant(metrics) => metrics.invocations().figures(),
+            Counts::Instance(metrics) => metrics.invocations().figures(),
+        }
+    }
 }
 
 /// Where something is counted.
@@ -65,7 +81,7 @@ impl Place {
     }
 }
 
-/// The counts of all places of a fleet. `account` owns the endpoints that belong to no other.
+/// How all places of a fleet stand. `account` owns the endpoints that belong to no other.
 pub(super) fn readings(fleet: &Fleet, account: &Arc<str>) -> Vec<Reading> {
     let now = fleet.clock().now();
     let topology = fleet.topology();
@@ -122,9 +138,9 @@ impl<'e> OfEndpoint<'e> {
             let (endpoint, variant) = (Arc::clone(&self.name), Arc::clone(variant.name()));
             let kind = Kind::Instance { endpoint, variant, instance: one.instance.id().as_str().into() };
             let place = self.place(kind);
-            let figures = one.instance.metrics().invocations().figures();
+            let counts = Counts::Instance(Arc::clone(one.instance.metrics()));
             let in_flight = vec![f64::from(one.in_flight)];
-            readings.insert(place.clone(), Reading { place, within: None, figures, instances: 1, in_flight });
+            readings.insert(place.clone(), Reading { place, within: None, counts, instances: 1, in_flight });
         }
     }
 
@@ -151,6 +167,6 @@ fn reading(place: Place, within: Option<Place>, variant: &Variant, instances: &[
     // What waits fits into memory, so it is a small number.
     let waiting = variant.metrics().waiting().get() as f64 / serving.len().max(1) as f64;
     let in_flight = serving.iter().map(|one| f64::from(one.in_flight) + waiting).collect();
-    let figures = variant.metrics().invocations().figures();
-    Reading { place, within, figures, instances: serving.len(), in_flight }
+    let counts = Counts::Variant(Arc::clone(variant.metrics()));
+    Reading { place, within, counts, instances: serving.len(), in_flight }
 }
