@@ -1,5 +1,6 @@
 """Starts the real binary for the real clients, and says by name what cannot be tried on this machine."""
 
+import json
 import os
 import pathlib
 import re
@@ -10,6 +11,8 @@ import time
 
 import httpx2
 import pytest
+
+from aws_clients import Aws
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("ISOTHERM_BIN", str(ROOT / "target/debug/isotherm"))
@@ -60,6 +63,12 @@ class Router:
                     total += float(series[3])
         return total
 
+    def instances(self, endpoint):
+        """The addresses of an endpoint's instances, and since when each is there."""
+        command = [BINARY, "instances", "list", "--json", "--admin", self.admin]
+        listed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["instances"]
+        return {one["url"]: one["since"] for one in listed if one["endpoint"] == endpoint}
+
     def wait_until_idle(self, within):
         """Waits until nothing is in flight on any instance."""
         deadline = time.monotonic() + within
@@ -73,6 +82,17 @@ def router():
     """Three emulated engines, twenty times faster than real ones, behind the router."""
     router = Router("up", "--engines", "3", "--speed", "20")
     yield router
+    router.stop()
+
+
+@pytest.fixture(scope="session")
+def aws(tmp_path_factory):
+    """A router that everything of AWS's is pointed at, with emulated engines as instances."""
+    kept = tmp_path_factory.mktemp("aws")
+    router = Router("up", "--engines", "1", "--speed", "20", "--data-dir", str(kept))
+    aws = Aws(router.url)
+    aws.router, aws.s3 = router, kept / "s3"
+    yield aws
     router.stop()
 
 

@@ -1,0 +1,305 @@
+"""SageMaker's control plane and runtime, by boto3: from create-model to delete-endpoint."""
+
+import json
+import threading
+
+import botocore.exceptions
+import pytest
+
+from aws_clients import LEAST_OUTSTANDING, PREFIX_AWARE, ROLE, SOON, eventually, question, variant
+
+
+@pytest.fixture(scope="module")
+def chat(aws):
+    return aws.deploy("chat")
+
+
+def test_the_whole_story_from_create_model_to_delete_endpoint(aws):
+    sagemaker = aws.sagemaker
+    assert aws.client("sts").get_caller_identity()["Account"] == "123456789012"
+    sagemaker.create_model(
+        ModelName="llama", PrimaryContainer={"Image": "vllm", "Environment": {"HF_MODEL_ID": "llama"}}, ExecutionRoleArn=ROLE
+    )
+    variants = [variant("llama", InitialInstanceCount=3)]
+    sagemaker.create_endpoint_config(EndpointConfigName="llama-warm", ProductionVariants=variants)
+    kept = sagemaker.describe_endpoint_config(EndpointConfigName="llama-warm")["ProductionVariants"][0]
+    assert kept["RoutingConfig"] == PREFIX_AWARE and kept["InitialVariantWeight"] == 1.0
+
+    arn = sagemaker.create_endpoint(EndpointName="Llama", EndpointConfigName="llama-warm")["EndpointArn"]
+    assert arn == "arn:aws:sagemaker:us-east-1:123456789012:endpoint/llama"
+    serving = aws.wait_in_service("Llama")["ProductionVariants"][0]
+    assert (serving["CurrentInstanceCount"], serving["DesiredInstanceCount"]) == (3, 3)
+
+    answers = [aws.invoke("Llama", question(number)) for number in range(5)]
+    assert len({instance for _, instance in answers}) == 1
+    assert all(answer["InvokedProductionVariant"] == "AllTraffic" for answer, _ in answers)
+    assert json.loads(answers[0][0]["Body"].read())[0]["generated_text"]
+    assert len({aws.invoke("Llama", question(1, about=f"thing {number}"))[1] for number in range(20)}) == 3
+
+    for count in (5, 2):
+        desired = [{"VariantName": "AllTraffic", "DesiredInstanceCount": count}]
+        sagemaker.update_endpoint_weights_and_capacities(EndpointName="Llama", DesiredWeightsAndCapacities=desired)
+        scaled = aws.wait_in_service("Llama")["ProductionVariants"][0]
+        assert scaled["CurrentInstanceCount"] == scaled["DesiredInstanceCount"] == count
+
+    sagemaker.delete_endpoint(EndpointName="Llama")
+    sagemaker.get_waiter("endpoint_deleted").wait(EndpointName="Llama", WaiterConfig=SOON)
+    sagemaker.delete_endpoint_config(EndpointConfigName="llama-warm")
+    sagemaker.delete_model(ModelName="llama")
+    with pytest.raises(aws.runtime.exceptions.ValidationError, match="Endpoint Llama of account 123456789012 not found."):
+        aws.invoke("Llama", question(1))
+
+
+def test_an_event_stream_is_read_by_boto3s_own_parser(aws, chat):
+    body = {"messages": [{"role": "user", "content": "Count to ten."}], "max_tokens": 12, "stream": True}
+    answer = aws.runtime.invoke_endpoint_with_response_stream(
+        EndpointName=chat, ContentType="application/json", Body=json.dumps(body)
+    )
+    parts = [event["PayloadPart"]["Bytes"] for event in answer["Body"]]
+    events = b"".join(parts).decode().split("\n\n")
+    assert len(parts) > 3 and events[-2:] == ["data: [DONE]", ""]
+    deltas = [json.loads(event.removeprefix("data: "))["choices"][0]["delta"] for event in events[:-2]]
+    assert "".join(delta.get("content", "") for delta in deltas)
+    assert answer["ContentType"].startswith("text/event-stream") and answer["InvokedProductionVariant"] == "AllTraffic"
+
+
+def test_an_id_parts_the_homes_of_one_prefix(aws, chat):
+    def homes(**members):
+        return {aws.invoke(chat, question(number), **members)[1] for number in range(3)}
+
+    by_id = [homes(PrefixAwareId=f"customer-{number}") for number in range(12)]
+    assert all(len(instances) == 1 for instances in by_id)
+    assert len(set.union(*by_id)) == 2
+
+
+def test_a_target_variant_and_weights_choose_the_variant(aws):
+    name = "two-variants"
+    blue = variant(name, VariantName="blue", InitialVariantWeight=1)
+    green = variant(name, VariantName="green", InitialVariantWeight=0)
+    aws.deploy(name, blue, green)
+    assert {aws.invoke(name, question(number))[0]["InvokedProductionVariant"] for number in range(5)} == {"blue"}
+    assert aws.invoke(name, question(1), TargetVariant="green")[0]["InvokedProductionVariant"] == "green"
+    with pytest.raises(aws.runtime.exceptions.ValidationError):
+        aws.invoke(name, question(1), TargetVariant="red")
+
+    weights = [{"VariantName": "blue", "DesiredWeight": 0}, {"VariantName": "green", "DesiredWeight": 2}]
+    aws.sagemaker.update_endpoint_weights_and_capacities(EndpointName=name, DesiredWeightsAndCapacities=weights)
+    described = aws.wait_in_service(name)["ProductionVariants"]
+    assert {one["VariantName"]: one["CurrentWeight"] for one in described} == {"blue": 0, "green": 2}
+    assert {aws.invoke(name, question(number))[0]["InvokedProductionVariant"] for number in range(5)} == {"green"}
+
+
+def test_the_strategy_changes_under_load_and_no_request_fails(aws):
+    name = aws.deploy("switched")
+    before = {about: aws.invoke(name, question(1, about))[1] for about in range(12)}
+    aws.sagemaker.create_endpoint_config(
+        EndpointConfigName="switched-2", ProductionVariants=[variant(name, RoutingConfig=LEAST_OUTSTANDING)]
+    )
+    instances = aws.router.instances(name)
+    with Load(aws, name) as load:
+        for config in ("switched-2", name):
+            aws.sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=config)
+            aws.wait_in_service(name)
+            load.wait_for(100)
+    assert load.failures == [] and load.done >= 200
+    assert aws.router.instances(name) == instances
+    assert {about: aws.invoke(name, question(1, about))[1] for about in range(12)} == before
+
+
+def test_blue_green_and_rolling_updates_bring_new_instances_and_no_request_fails(aws):
+    name = aws.deploy("renewed")
+    aws.sagemaker.create_model(ModelName="renewed-2", PrimaryContainer={"Image": "vllm:2"}, ExecutionRoleArn=ROLE)
+    aws.sagemaker.create_endpoint_config(EndpointConfigName="renewed-2", ProductionVariants=[variant("renewed-2")])
+    half = {"Type": "CAPACITY_PERCENT", "Value": 50}
+    canary = {"Type": "CANARY", "WaitIntervalInSeconds": 1, "CanarySize": half}
+    policies = [
+        ("renewed-2", {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": canary}}),
+        (name, {"RollingUpdatePolicy": {"MaximumBatchSize": half, "WaitIntervalInSeconds": 0}}),
+    ]
+    with Load(aws, name) as load:
+        for config, policy in policies:
+            aws.sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=config, DeploymentConfig=policy)
+            assert aws.sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == "Updating"
+            described = aws.wait_in_service(name)
+            assert described["EndpointConfigName"] == config and "FailureReason" not in described
+            load.wait_for(100)
+    assert load.failures == []
+
+
+def test_an_alarm_takes_an_update_back(aws):
+    name, cloudwatch = aws.deploy("guarded"), aws.client("cloudwatch")
+    cloudwatch.put_metric_alarm(
+        AlarmName="errors", Namespace="Ours", MetricName="Errors", Statistic="Sum", Period=60, EvaluationPeriods=1,
+        Threshold=1, ComparisonOperator="GreaterThanThreshold",
+    )
+    aws.sagemaker.create_model(ModelName="guarded-2", PrimaryContainer={"Image": "vllm:2"}, ExecutionRoleArn=ROLE)
+    aws.sagemaker.create_endpoint_config(EndpointConfigName="guarded-2", ProductionVariants=[variant("guarded-2")])
+    baking = {"Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 60}
+    policy = {
+        "BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": baking},
+        "AutoRollbackConfiguration": {"Alarms": [{"AlarmName": "errors"}]},
+    }
+    aws.sagemaker.update_endpoint(EndpointName=name, EndpointConfigName="guarded-2", DeploymentConfig=policy)
+    cloudwatch.set_alarm_state(AlarmName="errors", StateValue="ALARM", StateReason="too many")
+    assert [alarm["AlarmName"] for alarm in cloudwatch.describe_alarms(StateValue="ALARM")["MetricAlarms"]] == ["errors"]
+    described = aws.wait_in_service(name)
+    assert described["EndpointConfigName"] == name and "errors" in described["FailureReason"]
+    cloudwatch.delete_alarms(AlarmNames=["errors"])
+
+
+def test_asynchronous_answers_lie_where_they_were_promised(aws, chat):
+    place = aws.s3 / "inputs/question.json"
+    place.parent.mkdir(parents=True)
+    place.write_text(json.dumps(question(1)))
+    invoke = aws.runtime.invoke_endpoint_async
+    taken = invoke(EndpointName=chat, InputLocation="s3://inputs/question.json", ContentType="application/json")
+    output = aws.s3 / taken["OutputLocation"].removeprefix("s3://")
+    assert json.loads(eventually(lambda: output.read_bytes()))[0]["generated_text"]
+
+    lost = invoke(EndpointName=chat, InputLocation="s3://inputs/nothing.json")
+    failure = aws.s3 / lost["FailureLocation"].removeprefix("s3://")
+    assert eventually(lambda: failure.read_text())
+
+
+def test_lists_come_in_pages(aws):
+    names = [f"listed-{number}" for number in range(5)]
+    for name in names:
+        aws.sagemaker.create_model(ModelName=name, PrimaryContainer={"Image": "vllm"})
+    listing = dict(NameContains="listed-", SortBy="Name", SortOrder="Ascending")
+    pages = list(aws.sagemaker.get_paginator("list_models").paginate(**listing, PaginationConfig={"PageSize": 2}))
+    assert [[model["ModelName"] for model in page["Models"]] for page in pages] == [names[:2], names[2:4], names[4:]]
+    with pytest.raises(botocore.exceptions.ClientError, match="Invalid pagination token"):
+        aws.sagemaker.list_models(NextToken="nonsense")
+
+
+def test_tags_are_kept(aws, chat):
+    arn = aws.sagemaker.describe_endpoint(EndpointName=chat)["EndpointArn"]
+    aws.sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "team", "Value": "search"}, {"Key": "stage", "Value": "test"}])
+    aws.sagemaker.delete_tags(ResourceArn=arn, TagKeys=["stage"])
+    assert aws.sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "team", "Value": "search"}]
+
+
+@pytest.mark.parametrize(
+    ("operation", "members", "message"),
+    [
+        ("describe_endpoint", {"EndpointName": "nothing"},
+         'Could not find endpoint "arn:aws:sagemaker:us-east-1:123456789012:endpoint/nothing".'),
+        ("create_endpoint", {"EndpointName": "nothing", "EndpointConfigName": "nothing"},
+         'Could not find endpoint configuration "arn:aws:sagemaker:us-east-1:123456789012:endpoint-config/nothing".'),
+        ("create_model", {"ModelName": "two words", "PrimaryContainer": {"Image": "vllm"}},
+         "1 validation error detected: Value 'two words' at 'modelName' failed to satisfy constraint: "
+         "Member must satisfy regular expression pattern: "),
+        ("create_endpoint_config", {"EndpointConfigName": "bad", "ProductionVariants": [
+            variant("llama", RoutingConfig={"RoutingStrategy": "BEST"})]},
+         "Member must satisfy enum value set: "),
+        ("create_endpoint_config", {"EndpointConfigName": "bad", "ProductionVariants": [
+            variant("llama", RoutingConfig={**PREFIX_AWARE, "PrefixAwareRoutingConfig": {
+                "PrefixLength": 65537, "ConcurrencyThreshold": 4}})]},
+         "Member must have value less than or equal to 65536"),
+    ],
+)  # fmt: skip
+def test_refusals_are_in_awss_words(aws, operation, members, message):
+    with pytest.raises(botocore.exceptions.ClientError) as refused:
+        getattr(aws.sagemaker, operation)(**members)
+    assert refused.value.response["Error"]["Code"] == "ValidationException"
+    assert message in refused.value.response["Error"]["Message"]
+
+
+def test_a_body_beyond_six_mebibytes_is_refused(aws, chat):
+    with pytest.raises(botocore.exceptions.ClientError) as refused:
+        aws.runtime.invoke_endpoint(EndpointName=chat, Body=b"a" * (6 * 1024 * 1024 + 1))
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in (400, 413)
+
+
+def test_other_services_say_what_is_served(aws):
+    with pytest.raises(botocore.exceptions.ClientError) as refused:
+        aws.client("logs").describe_log_groups()
+    assert "SageMaker" in refused.value.response["Error"]["Message"]
+
+
+class Components:
+    """An endpoint without a model, and what is placed on its instances."""
+
+    def __init__(self, aws, endpoint):
+        self.aws, self.endpoint = aws, endpoint
+
+    def create(self, name, copies=None, **specification):
+        base = {"VariantName": "AllTraffic", "RuntimeConfig": {"CopyCount": copies}} if copies is not None else {}
+        self.aws.sagemaker.create_inference_component(
+            InferenceComponentName=name, EndpointName=self.endpoint, Specification=specification, **base
+        )
+        return self.wait_in_service(name)
+
+    def wait_in_service(self, name):
+        def in_service():
+            described = self.aws.sagemaker.describe_inference_component(InferenceComponentName=name)
+            return described if described["InferenceComponentStatus"] == "InService" else None
+
+        return eventually(in_service)
+
+
+def test_inference_components_are_placed_scaled_and_called_by_name(aws):
+    scaling = {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 4}
+    hosts = variant(None, InitialInstanceCount=2, ManagedInstanceScaling=scaling)
+    del hosts["ModelName"]
+    aws.sagemaker.create_endpoint_config(
+        EndpointConfigName="shared", ProductionVariants=[hosts], ExecutionRoleArn=ROLE
+    )
+    aws.sagemaker.create_endpoint(EndpointName="shared", EndpointConfigName="shared")
+    aws.wait_in_service("shared")
+    components = Components(aws, "shared")
+    needs = {"NumberOfAcceleratorDevicesRequired": 2, "MinMemoryRequiredInMb": 1024}
+    base = components.create("base", copies=2, Container={"Image": "vllm"}, ComputeResourceRequirements=needs)
+    assert base["RuntimeConfig"]["CurrentCopyCount"] == 2
+
+    answers = [aws.invoke("shared", question(number), InferenceComponentName="base") for number in range(4)]
+    assert len({copy for _, copy in answers}) == 1
+    with pytest.raises(aws.runtime.exceptions.ValidationError, match="Inference Component Name header is required"):
+        aws.invoke("shared", question(1))
+
+    components.create("sql", BaseInferenceComponentName="base", Container={"ArtifactUrl": "s3://adapters/sql"})
+    assert aws.invoke("shared", question(1), InferenceComponentName="sql")[0]["Body"].read()
+
+    update = aws.sagemaker.update_inference_component_runtime_config
+    update(InferenceComponentName="base", DesiredRuntimeConfig={"CopyCount": 4})
+    assert components.wait_in_service("base")["RuntimeConfig"]["CurrentCopyCount"] == 4
+    with pytest.raises(botocore.exceptions.ClientError, match="Please delete inference component"):
+        aws.sagemaker.delete_endpoint(EndpointName="shared")
+    listed = aws.sagemaker.list_inference_components(EndpointNameEquals="shared", SortBy="Name", SortOrder="Ascending")
+    assert [one["InferenceComponentName"] for one in listed["InferenceComponents"]] == ["base", "sql"]
+    for name in ("sql", "base"):
+        aws.sagemaker.delete_inference_component(InferenceComponentName=name)
+        eventually(lambda: not aws.sagemaker.list_inference_components(NameContains=name)["InferenceComponents"])
+    aws.sagemaker.delete_endpoint(EndpointName="shared")
+
+
+class Load:
+    """Eight callers, each with a prefix of its own, one request after the other."""
+
+    def __init__(self, aws, endpoint):
+        self.aws, self.endpoint = aws, endpoint
+        self.done, self.failures = 0, []
+        self.over = threading.Event()
+        self.threads = [threading.Thread(target=self._call, args=(number,)) for number in range(8)]
+
+    def _call(self, number):
+        while not self.over.is_set():
+            try:
+                self.aws.invoke(self.endpoint, question(self.done, about=number))[0]["Body"].read()
+                self.done += 1
+            except Exception as failure:
+                self.failures.append(failure)
+
+    def wait_for(self, more):
+        wanted = self.done + more
+        eventually(lambda: self.done >= wanted)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()

@@ -1,0 +1,113 @@
+"""What SageMaker's runtime passes to containers and back: sessions, attributes and errors, on instances of one's own."""
+
+import botocore.eventstream
+import botocore.exceptions
+import pytest
+
+from aws_clients import Aws
+from containers import Container
+
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+CONFIGURATION = """
+auth: {{ keys_file: keys }}
+expose_decisions: true
+aws:
+  data_dir: state
+  providers:
+    - static: {{ urls: [{urls}] }}
+"""
+
+
+@pytest.fixture(scope="module")
+def containers():
+    containers = [Container() for _ in range(3)]
+    yield containers
+    for container in containers:
+        container.stop()
+
+
+@pytest.fixture(scope="module")
+def own(start, containers, tmp_path_factory):
+    """A router that gives out running containers as instances, to callers who sign with a key that it knows."""
+    folder = tmp_path_factory.mktemp("own")
+    keys = folder / "keys"
+    keys.write_text(f"alice aws:AKIDALICE:{SECRET}\nbob aws:AKIDBOB:{SECRET[::-1]} endpoints=other\n")
+    keys.chmod(0o600)
+    configuration = folder / "isotherm.yaml"
+    configuration.write_text(CONFIGURATION.format(urls=", ".join(container.url for container in containers)))
+    own = Aws(start("serve", "--config", str(configuration)).url, "AKIDALICE", SECRET)
+    own.deploy("chat")
+    return own
+
+
+def invoke(aws, **members):
+    answer = aws.runtime.invoke_endpoint(EndpointName="chat", Body=b"{}", **members)
+    return answer, answer["ResponseMetadata"]["HTTPHeaders"]["x-isotherm-instance"]
+
+
+def test_a_session_stays_where_it_began_until_it_is_closed(own):
+    began, instance = invoke(own, SessionId="NEW_SESSION", PrefixAwareId="one")
+    session = began["NewSessionId"].split(";")[0]
+    for number in range(8):
+        assert invoke(own, SessionId=session, PrefixAwareId=f"other {number}")[1] == instance
+    assert invoke(own, SessionId=session, CustomAttributes="close")[0]["ClosedSessionId"] == session
+    with pytest.raises(own.runtime.exceptions.ValidationError, match=session):
+        invoke(own, SessionId=session)
+
+
+def test_members_reach_the_container_under_their_names_and_attributes_come_back(own, containers):
+    members = dict(ContentType="text/csv", Accept="text/plain", InferenceId="run-7", CustomAttributes="trace=1")
+    assert invoke(own, **members)[0]["CustomAttributes"] == "trace=1"
+    path, headers, body = max((container.seen[-1] for container in containers if container.seen), key=wanted)
+    seen = {name.lower(): value for name, value in headers.items()}
+    assert (path, body) == ("/invocations", b"{}")
+    assert seen["content-type"] == "text/csv" and seen["accept"] == "text/plain"
+    assert seen["x-amzn-sagemaker-inference-id"] == "run-7"
+    assert "authorization" not in seen and "x-amz-date" not in seen
+
+
+def wanted(request):
+    return request[1].get("X-Amzn-SageMaker-Custom-Attributes", "") == "trace=1"
+
+
+@pytest.mark.parametrize(("status", "side"), [(400, "client"), (500, "server")])
+def test_a_containers_error_is_a_model_error(own, status, side):
+    with pytest.raises(own.runtime.exceptions.ModelError) as error:
+        invoke(own, CustomAttributes=f"status={status}")
+    told = error.value.response
+    assert told["ResponseMetadata"]["HTTPStatusCode"] == 424
+    assert told["OriginalStatusCode"] == status and told["OriginalMessage"] == "prompt is too long"
+    assert told["LogStreamArn"] == "arn:aws:logs:us-east-1:123456789012:log-group:/aws/sagemaker/Endpoints/chat"
+    said = f'Received {side} error ({status}) from primary with message "prompt is too long".'
+    assert told["Error"]["Message"].startswith(said)
+
+
+def test_a_stream_that_breaks_off_ends_with_an_exception(own):
+    answer = own.runtime.invoke_endpoint_with_response_stream(
+        EndpointName="chat", Body=b"{}", CustomAttributes="break off"
+    )
+    events = iter(answer["Body"])
+    assert next(events)["PayloadPart"]["Bytes"] == b"the beginning"
+    with pytest.raises(botocore.eventstream.EventStreamError) as error:
+        next(events)
+    assert error.value.response["Error"]["Code"] == "ModelStreamError"
+
+
+def test_signatures_are_checked(own):
+    def refusal(access_key, secret, operation=lambda aws: aws.sagemaker.list_endpoints()):
+        with pytest.raises(botocore.exceptions.ClientError) as refused:
+            operation(Aws(own.url, access_key, secret))
+        assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+        return refused.value.response["Error"]["Code"]
+
+    assert refusal("AKIDALICE", "wrong") == "InvalidSignatureException"
+    assert refusal("AKIDNOBODY", SECRET) == "UnrecognizedClientException"
+    assert refusal("AKIDBOB", SECRET[::-1], invoke) == "AccessDeniedException"
+
+
+def test_no_more_instances_than_there_are_machines(own):
+    desired = [{"VariantName": "AllTraffic", "DesiredInstanceCount": 4}]
+    own.sagemaker.update_endpoint_weights_and_capacities(EndpointName="chat", DesiredWeightsAndCapacities=desired)
+    described = own.wait_in_service("chat")
+    assert described["FailureReason"] and described["ProductionVariants"][0]["CurrentInstanceCount"] == 2
+    assert invoke(own)[0]["Body"].read()
