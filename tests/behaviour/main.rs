@@ -11,6 +11,7 @@ mod gray_failure;
 mod listeners;
 mod one_beginning;
 mod overload;
+mod reliability_page;
 mod reload;
 mod rollout;
 mod shutdown;

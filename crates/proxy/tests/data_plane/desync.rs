@@ -244,6 +244,11 @@ async fn malformed_requests_are_refused_in_words_and_end_their_connection() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(origin.seen().iter().all(|seen| seen.line.contains("?behind")), "{:?}", origin.seen());
+    // What a recipient may be lenient about (RFC 9112, section 2.2) leaves in the plain form.
+    for lenient in ["\r\n\r\nGET /foo/bar HTTP/1.1\r\nhost: r\r\n\r\n", "GET /foo/bar HTTP/1.1\nhost: r\n\n"] {
+        let exchange = exchange(&router, lenient.as_bytes().to_vec()).await;
+        assert_eq!(exchange.statuses, [200], "{lenient:?}");
+    }
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod async_inference;
 mod clients_that_leave;
 mod desync;
 mod failing_instances;
+mod floods;
 mod headers_both_ways;
 mod http2;
 mod identity;

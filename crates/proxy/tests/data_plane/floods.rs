@@ -1,0 +1,136 @@
+//! Clients that want to cost more than they pay: what they can take is bounded, and nobody else notices.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::client::{PATIENCE, get};
+use crate::origin::{Origin, json};
+use crate::router::Router;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// `GET /` over http, by the static table alone (RFC 7541, appendix A).
+const REQUEST: [u8; 3] = [0x82, 0x84, 0x86];
+
+/// A frame of HTTP/2 (RFC 9113, section 4.1).
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// What a flood sends, piece by piece.
+type Flood = Box<dyn Fn(u32) -> Vec<u8> + Send>;
+
+/// Sends the pieces as fast as they are taken, and reads nothing but the end. Whether the router ended it before the
+/// last piece.
+async fn is_ended(router: &Router, flood: &Flood, pieces: u32) -> bool {
+    let mut stream = TcpStream::connect(router.address).await.unwrap();
+    stream.write_all(PREFACE).await.unwrap();
+    stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
+    let (mut reader, mut writer) = stream.split();
+    let sending = async {
+        for piece in 0..pieces {
+            if writer.write_all(&flood(piece)).await.is_err() {
+                return true;
+            }
+        }
+        false
+    };
+    let reading = async {
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(1..) = reader.read(&mut buffer).await {}
+        true
+    };
+    tokio::select! { ended = sending => ended, ended = reading => ended }
+}
+
+/// The slowest of some answers to somebody else meanwhile.
+async fn slowest_answer(router: &Router) -> Duration {
+    let mut slowest = Duration::ZERO;
+    for _ in 0..20 {
+        let asked = Instant::now();
+        assert_eq!(router.ask(get("/health")).await.status, 200);
+        slowest = slowest.max(asked.elapsed());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    slowest
+}
+
+async fn survives(name: &str, pieces: u32, must_end: bool, flood: Flood) {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let router = Router::before(&[&origin], "");
+    let flooding = tokio::time::timeout(PATIENCE, is_ended(&router, &flood, pieces));
+    let (ended, slowest) = tokio::join!(flooding, slowest_answer(&router));
+    assert!(slowest < Duration::from_secs(1), "{name}: others waited for {slowest:?}");
+    if must_end {
+        assert!(ended.expect("an end"), "{name}: the connection goes on");
+    }
+    for _ in 0..500 {
+        if router.metric("isotherm_client_connections", &[]) == 0.0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{name}: its connection stays");
+}
+
+#[tokio::test]
+async fn streams_that_are_reset_at_once_end_their_connection() {
+    // CVE-2023-44487.
+    let flood = |piece: u32| {
+        let stream = 2 * piece + 1;
+        let reset = frame(RST_STREAM, 0, stream, &8u32.to_be_bytes());
+        [frame(HEADERS, END_HEADERS | END_STREAM, stream, &REQUEST), reset].concat()
+    };
+    survives("rapid reset", 100_000, true, Box::new(flood)).await;
+}
+
+#[tokio::test]
+async fn headers_that_go_on_for_ever_end_their_connection() {
+    // CVE-2024-27316: literal fields of 4 KiB, never the last.
+    let field = [&[0x00, 0x01, b'x', 0x7f, 0x81, 0x1e][..], &[b'y'; 4_096][..]].concat();
+    let flood = move |piece: u32| match piece {
+        0 => frame(HEADERS, 0, 1, &REQUEST),
+        _ => frame(CONTINUATION, 0, 1, &field),
+    };
+    survives("continuation", 20_000, true, Box::new(flood)).await;
+}
+
+#[tokio::test]
+async fn pings_and_settings_that_never_stop_hold_nobody_up() {
+    // Answers that nobody reads must not pile up without a bound, either.
+    survives("ping", 100_000, false, Box::new(|_| frame(PING, 0, 0, &[0; 8]))).await;
+    survives("settings", 100_000, false, Box::new(|_| frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 100]))).await;
+}
+
+#[tokio::test]
+async fn hundreds_of_connections_that_hardly_say_anything_are_closed_and_hold_nobody_up() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let router = Router::before(&[&origin], "timeouts: { client_header: 500ms }\n");
+    let begun = ["", "P", "POST /v1/chat/completions HTTP/1.1\r\nhost: r\r\nx: y\r\n", "PRI * HTTP/2.0\r\n"];
+    let mut slow = Vec::new();
+    for number in 0..400 {
+        let mut stream = TcpStream::connect(router.address).await.unwrap();
+        stream.write_all(begun[number % begun.len()].as_bytes()).await.unwrap();
+        slow.push(stream);
+    }
+    let slowest = slowest_answer(&router).await;
+    assert!(slowest < Duration::from_secs(1), "others waited for {slowest:?}");
+    let waiting = Instant::now();
+    for stream in &mut slow {
+        let mut rest = Vec::new();
+        let end = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+        assert!(end.is_ok(), "a connection stays");
+    }
+    assert!(waiting.elapsed() < Duration::from_secs(3), "{:?}", waiting.elapsed());
+    assert!(origin.seen().is_empty());
+}
