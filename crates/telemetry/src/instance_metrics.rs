@@ -6,6 +6,7 @@ use isotherm_core::{Arm, Decision};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::counts::InstanceCounts;
 use crate::invocations::Invocations;
 use crate::labels::{Labels, UpstreamErrorKind};
 use crate::metrics::Shared;
@@ -86,6 +87,26 @@ impl InstanceMetrics {
     pub fn upstream_error(&self, kind: UpstreamErrorKind) {
         let labels = || self.scope.with("kind", kind.as_str());
         self.upstream_errors.get(kind as usize, || self.shared.upstream_errors.series(labels())).inc();
+    }
+
+    /// What was counted so far, for views of the router.
+    pub fn counts(&self) -> InstanceCounts {
+        fn sum<const N: usize>(counters: &Lazy<Counter, N>) -> u64 {
+            counters.used().map(|(_, counter)| counter.get()).sum()
+        }
+        InstanceCounts {
+            requests: self.invocations.requests(),
+            prompt_tokens: sum(&self.prompt_tokens),
+            cached_tokens: sum(&self.cached_tokens),
+            cache_reported_prompt_tokens: sum(&self.cache_reported_prompt_tokens),
+            expected_cached_tokens: self
+                .expected_cached_tokens
+                .used()
+                .next()
+                .map(|_| sum(&self.expected_cached_tokens)),
+            output_tokens: self.output_tokens.get(),
+            upstream_errors: sum(&self.upstream_errors),
+        }
     }
 
     /// What became of the requests that it answered, as CloudWatch counts it.

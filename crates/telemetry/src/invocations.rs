@@ -121,6 +121,11 @@ figures! {
 }
 
 impl Invocations {
+    /// How many requests have ended.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
     /// Counts a request that has ended.
     pub fn count(&self, invocation: &Invocation) {
         let Invocation { status, outcome, overhead, model, first_token, .. } = *invocation;

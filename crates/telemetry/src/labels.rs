@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use isotherm_core::Reason;
 use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
 
 /// The labels of one series, in the order in which they are written; those that say whom it belongs to come first.
@@ -155,6 +156,32 @@ words! {
 }
 
 words! {
+    /// What the prefix cache was worth to a request, as far as its engine says.
+    CacheOutcome {
+        /// At its home or wherever its strategy wanted it, with half of its prompt or more from the cache.
+        Hit = "hit",
+        /// There, with less than half from the cache.
+        Miss = "miss",
+        /// Sent elsewhere because its home was full, whatever was cached there.
+        Spill = "spill",
+        /// The engine does not say how much was cached.
+        Unknown = "unknown",
+    }
+}
+
+impl CacheOutcome {
+    /// The outcome of a request that was placed for this reason, by its tokens and how many of them were cached.
+    pub fn of(reason: Reason, cached_of_prompt: Option<(u64, u64)>) -> CacheOutcome {
+        match cached_of_prompt {
+            _ if matches!(reason, Reason::Spill | Reason::Saturated) => CacheOutcome::Spill,
+            Some((prompt, cached)) if cached * 2 >= prompt && cached > 0 => CacheOutcome::Hit,
+            Some(_) => CacheOutcome::Miss,
+            None => CacheOutcome::Unknown,
+        }
+    }
+}
+
+words! {
     /// What went wrong with an invocation on SageMaker's paths, by what SageMaker counts.
     InvocationFault {
         /// The container answered with an error, or not at all.
@@ -216,6 +243,16 @@ mod tests {
         assert!(scope.with("reason", "home").are_within(&scope) && scope.are_within(&scope));
         let other = Labels::default().with("endpoint", "chat").with("variant", "ab");
         assert!(!other.are_within(&scope) && !Labels::default().are_within(&scope));
+    }
+
+    #[test]
+    fn half_a_prompt_from_the_cache_is_a_hit_unless_it_spilled() {
+        let of = |reason, cached| CacheOutcome::of(reason, cached).as_str();
+        assert_eq!(of(Reason::Home, Some((100, 50))), "hit");
+        assert_eq!(of(Reason::Home, Some((100, 49))), "miss");
+        assert_eq!(of(Reason::Home, Some((0, 0))), "miss");
+        assert_eq!(of(Reason::Random, None), "unknown");
+        assert_eq!(of(Reason::Spill, Some((100, 100))), "spill");
     }
 
     #[test]

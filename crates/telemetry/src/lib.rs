@@ -4,6 +4,7 @@
 //! Nothing here holds prompts, keys or tokens.
 
 mod access_log;
+mod counts;
 mod duration_histogram;
 mod exposition;
 mod handles;
@@ -16,15 +17,20 @@ mod process;
 #[cfg(test)]
 mod sample;
 mod series;
+mod tap;
 mod variant_metrics;
 
 pub use access_log::{AccessLog, AccessLogEntry};
+pub use counts::{InstanceCounts, VariantCounts};
+pub use duration_histogram::HistogramFigures;
 pub use exposition::Exposition;
 pub use instance_metrics::InstanceMetrics;
 pub use invocations::{Invocation, InvocationFigures, Invocations, LatencyFigures};
 pub use labels::{
-    ClientStage, InvocationFault, Outcome, RetryKind, ShadowCopy, ShedCause, StatusClass, UpstreamErrorKind,
+    CacheOutcome, ClientStage, InvocationFault, Outcome, RetryKind, ShadowCopy, ShedCause, StatusClass,
+    UpstreamErrorKind,
 };
 pub use metrics::Metrics;
 pub use prometheus_client::metrics::gauge::Gauge;
+pub use tap::{Tap, Tapped, WatchedKey, WatchedRequest};
 pub use variant_metrics::VariantMetrics;

@@ -15,6 +15,7 @@ use crate::labels::Labels;
 use crate::names::{self, MetricName};
 use crate::process::ProcessCollector;
 use crate::series::Family;
+use crate::tap::Tap;
 use crate::variant_metrics::VariantMetrics;
 
 /// Bounds of buckets in seconds: prefill takes milliseconds when cached and minutes under load.
@@ -44,6 +45,7 @@ pub struct Metrics {
     config_reload_timestamp: Gauge,
     access_log_dropped: Counter,
     access_log_errors: Counter,
+    tap: Tap,
 }
 
 /// The families of which variants and instances have series, and who is alive.
@@ -56,6 +58,7 @@ pub(crate) struct Shared {
     pub(crate) spills: Family<Counter>,
     pub(crate) route: Family<DurationHistogram>,
     pub(crate) time_to_first_token: Family<DurationHistogram>,
+    pub(crate) first_token_by_outcome: Family<DurationHistogram>,
     pub(crate) in_flight: Family<Gauge>,
     pub(crate) prompt_tokens: Family<Counter>,
     pub(crate) cached_tokens: Family<Counter>,
@@ -102,6 +105,7 @@ impl Metrics {
             config_reload_timestamp,
             access_log_dropped,
             access_log_errors,
+            tap: Tap::default(),
         }
     }
 
@@ -130,6 +134,11 @@ impl Metrics {
     /// How many clients are connected; whoever accepts one adds one and takes it off again.
     pub fn client_connections(&self) -> &Gauge {
         &self.client_connections
+    }
+
+    /// What is told of finished requests to whoever watches the router.
+    pub fn tap(&self) -> &Tap {
+        &self.tap
     }
 
     /// A configuration was read and is in force now.
@@ -185,6 +194,9 @@ impl Shared {
             time_to_first_token: histograms(registry, names::TIME_TO_FIRST_TOKEN, || {
                 DurationHistogram::new(TIME_TO_FIRST_TOKEN)
             }),
+            first_token_by_outcome: histograms(registry, names::TIME_TO_FIRST_TOKEN_BY_OUTCOME, || {
+                DurationHistogram::new(TIME_TO_FIRST_TOKEN)
+            }),
             in_flight: gauges(registry, names::IN_FLIGHT),
             prompt_tokens: counters(registry, names::PROMPT_TOKENS),
             cached_tokens: counters(registry, names::CACHED_TOKENS),
@@ -236,7 +248,7 @@ impl Shared {
             &self.instance_ejected,
             &self.instance_draining,
         ];
-        let histograms = [&self.request_duration, &self.route, &self.time_to_first_token];
+        let histograms = [&self.request_duration, &self.route, &self.time_to_first_token, &self.first_token_by_outcome];
         counters.into_iter().for_each(|family| family.remove_within(scope));
         gauges.into_iter().for_each(|family| family.remove_within(scope));
         histograms.into_iter().for_each(|family| family.remove_within(scope));

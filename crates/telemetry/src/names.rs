@@ -50,6 +50,9 @@ metric_names! {
     ROUTE = "isotherm_route_seconds", "From a request's body being there to the choice of its instance";
     TIME_TO_FIRST_TOKEN = "isotherm_time_to_first_token_seconds",
         "From a request's arrival to its first generated token, by arm of the rollout and reason of the decision";
+    TIME_TO_FIRST_TOKEN_BY_OUTCOME = "isotherm_time_to_first_token_by_cache_outcome_seconds",
+        "From a request's arrival to its first generated token, by what the prefix cache was worth: hit (half of the \
+         prompt or more came from the cache), miss, spill (its home was full), unknown (the engine does not say)";
     IN_FLIGHT = "isotherm_in_flight", "Requests chosen for an instance by this router and not yet finished";
     PROMPT_TOKENS = "isotherm_prompt_tokens_total", "Prompt tokens, as the engines count them";
     CACHED_TOKENS = "isotherm_cached_tokens_total", "Prompt tokens that engines took from their caches";

@@ -71,6 +71,11 @@ impl<M, const N: usize> Lazy<M, N> {
     pub(crate) fn get(&self, index: usize, make: impl FnOnce() -> M) -> &M {
         self.cells[index].get_or_init(make)
     }
+
+    /// The series that were used, with their indices.
+    pub(crate) fn used(&self) -> impl Iterator<Item = (usize, &M)> {
+        self.cells.iter().enumerate().filter_map(|(index, cell)| Some((index, cell.get()?)))
+    }
 }
 
 impl<M, const N: usize> Default for Lazy<M, N> {

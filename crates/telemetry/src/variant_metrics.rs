@@ -9,9 +9,12 @@ use parking_lot::RwLock;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::counts::VariantCounts;
 use crate::duration_histogram::DurationHistogram;
 use crate::invocations::Invocations;
-use crate::labels::{ClientStage, InvocationFault, Labels, RetryKind, ShadowCopy, ShedCause, StatusClass};
+use crate::labels::{
+    CacheOutcome, ClientStage, InvocationFault, Labels, RetryKind, ShadowCopy, ShedCause, StatusClass,
+};
 use crate::metrics::Shared;
 use crate::series::Lazy;
 
@@ -41,6 +44,7 @@ pub struct VariantMetrics {
     spills: Lazy<Counter, CAUSES>,
     route: OnceLock<DurationHistogram>,
     first_token: Lazy<DurationHistogram, { ARMS * REASONS }>,
+    first_token_by_outcome: Lazy<DurationHistogram, { CacheOutcome::ALL.len() }>,
     retries: Lazy<Counter, { RetryKind::ALL.len() }>,
     resends_refused: OnceLock<Counter>,
     client_disconnects: Lazy<Counter, { ClientStage::ALL.len() }>,
@@ -64,6 +68,7 @@ impl VariantMetrics {
             spills: Lazy::default(),
             route: OnceLock::new(),
             first_token: Lazy::default(),
+            first_token_by_outcome: Lazy::default(),
             retries: Lazy::default(),
             resends_refused: OnceLock::new(),
             client_disconnects: Lazy::default(),
@@ -156,6 +161,34 @@ impl VariantMetrics {
         let labels = || self.scope.with("arm", arm.as_str()).with("reason", reason.as_str());
         let index = arm as usize * REASONS + reason as usize;
         self.first_token.get(index, || self.shared.time_to_first_token.series(labels())).observe(elapsed);
+    }
+
+    /// The first generated token of a finished request came so long after its arrival, with this use of the cache.
+    pub fn first_token_by_outcome(&self, outcome: CacheOutcome, elapsed: Duration) {
+        let labels = || self.scope.with("outcome", outcome.as_str());
+        let series = || self.shared.first_token_by_outcome.series(labels());
+        self.first_token_by_outcome.get(outcome as usize, series).observe(elapsed);
+    }
+
+    /// What was counted so far, for views of the router.
+    pub fn counts(&self) -> VariantCounts {
+        let mut counts = VariantCounts::default();
+        for (_, classes) in self.requests.iter().filter_map(OnceLock::get) {
+            for (class, counter) in classes.used() {
+                counts.answers[class] += counter.get();
+            }
+        }
+        for (index, counter) in self.decisions.used() {
+            counts.decisions[index / (CAUSES + 1) % REASONS] += counter.get();
+        }
+        self.spills.used().for_each(|(cause, counter)| counts.spills[cause] = counter.get());
+        self.shed.used().for_each(|(cause, counter)| counts.sheds[cause] = counter.get());
+        counts.retries = self.retries.used().map(|(_, counter)| counter.get()).sum();
+        counts.clients_left = self.client_disconnects.used().map(|(_, counter)| counter.get()).sum();
+        for (outcome, histogram) in self.first_token_by_outcome.used() {
+            counts.first_token[outcome] = histogram.figures();
+        }
+        counts
     }
 
     /// A request is tried again.

@@ -10,7 +10,10 @@ use http::{HeaderValue, Method, Uri};
 use isotherm_config::{AccountId, KeyHolder};
 use isotherm_core::{Decision, Reason, Time};
 use isotherm_fleet::{Instance, Variant};
-use isotherm_telemetry::{AccessLogEntry, ClientStage, Invocation, Outcome, RetryKind, VariantMetrics};
+use isotherm_telemetry::{
+    AccessLogEntry, CacheOutcome, ClientStage, Invocation, Outcome, RetryKind, VariantMetrics, WatchedKey,
+    WatchedRequest,
+};
 use isotherm_wire::aws::{Caller, Protocol};
 use isotherm_wire::error::Dialect;
 use isotherm_wire::usage::Usage;
@@ -221,6 +224,9 @@ impl Record {
         let Some((decision, instance)) = &self.placed else { return };
         instance.metrics().invocations().count(&invocation);
         let usage = self.usage.unwrap_or_default();
+        if let Some(first_token) = self.time_to_first_token {
+            metrics.first_token_by_outcome(CacheOutcome::of(decision.reason, cached_of_prompt(&usage)), first_token);
+        }
         if let Some(tokens) = usage.prompt_tokens {
             instance.metrics().prompt(decision, tokens, usage.cached_tokens);
         }
@@ -239,8 +245,41 @@ impl Record {
             overhead,
             model: overhead.map(|overhead| duration.saturating_sub(overhead)),
             first_token: self.time_to_first_token,
-            cached_of_prompt: usage.prompt_tokens.zip(usage.cached_tokens),
+            cached_of_prompt: cached_of_prompt(&usage),
         }
+    }
+
+    /// Leaves what views of the router show: nothing of the prompt but its key.
+    fn leave(&self, outcome: Outcome, status: u16, duration: Duration) {
+        let (Some(variant), Some((decision, _))) = (&self.variant, &self.placed) else { return };
+        let usage = self.usage.unwrap_or_default();
+        let key = || {
+            Some(WatchedKey {
+                key: decision.key?,
+                endpoint: Arc::clone(variant.endpoint()),
+                variant: Arc::clone(variant.name()),
+                instance: decision.chosen.clone(),
+                cached_of_prompt: cached_of_prompt(&usage),
+            })
+        };
+        let request = || {
+            Some(WatchedRequest {
+                time: SystemTime::now(),
+                request_id: self.request_id.to_str().unwrap_or_default().into(),
+                endpoint: Arc::clone(variant.endpoint()),
+                variant: Arc::clone(variant.name()),
+                model: self.model.as_deref().map(Arc::from),
+                status,
+                outcome,
+                decision: decision.clone(),
+                time_to_first_token: self.time_to_first_token,
+                duration,
+                prompt_tokens: usage.prompt_tokens,
+                cached_tokens: usage.cached_tokens,
+                output_tokens: usage.completion_tokens,
+            })
+        };
+        self.worker.metrics.tap().leave(key, request);
     }
 
     fn entry(&mut self, outcome: Outcome, status: u16, duration: Duration) -> AccessLogEntry {
@@ -272,6 +311,11 @@ impl Record {
     }
 }
 
+/// Tokens of the prompt and how many of them were cached, where the engine said both.
+fn cached_of_prompt(usage: &Usage) -> Option<(u64, u64)> {
+    usage.prompt_tokens.zip(usage.cached_tokens)
+}
+
 impl Drop for Record {
     fn drop(&mut self) {
         // Nobody said how it ended: the client left, unless the way itself broke down.
@@ -285,6 +329,7 @@ impl Drop for Record {
         let duration = self.worker.now().since(self.arrived);
         self.count(outcome, status, duration);
         if !self.is_copy {
+            self.leave(outcome, status, duration);
             let worker = Rc::clone(&self.worker);
             worker.access_log.log(|| self.entry(outcome, status, duration));
         }

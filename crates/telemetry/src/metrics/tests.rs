@@ -7,7 +7,7 @@ use isotherm_core::{Arm, Decision, Reason};
 
 use super::*;
 use crate::sample::{at_random, spilled};
-use crate::{ClientStage, RetryKind, ShedCause, UpstreamErrorKind};
+use crate::{CacheOutcome, ClientStage, InvocationFault, RetryKind, ShadowCopy, ShedCause, UpstreamErrorKind};
 
 /// The lines of a scrape that begin so, without comments.
 fn lines(metrics: &Metrics, beginning: &str) -> Vec<String> {
@@ -27,10 +27,13 @@ fn counted() -> (Metrics, Arc<InstanceMetrics>) {
     variant.decision(&at_random());
     variant.routed(Duration::from_micros(7));
     variant.first_token(Arm::Strategy, Reason::Spill, Duration::from_millis(60));
+    variant.first_token_by_outcome(CacheOutcome::Spill, Duration::from_millis(60));
     variant.retry(RetryKind::Resend);
     variant.resend_refused();
     variant.client_left(ClientStage::Prefill);
     variant.shed(ShedCause::QueueFull);
+    variant.invocation_fault(InvocationFault::ModelError);
+    variant.shadow_copy(ShadowCopy::Sent);
     variant.waiting().inc();
     variant.set_index_bytes(1_024);
     instance.in_flight().inc();
