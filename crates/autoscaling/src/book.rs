@@ -100,9 +100,9 @@ impl Book {
         Ok(())
     }
 
-    /// Takes a target away, with its policies and activities; false when there is none.
-    pub(crate) fn remove_target(&mut self, key: &Key) -> Result<bool, Refusal> {
-        let Some(entry) = self.targets.get(key) else { return Ok(false) };
+    /// Takes a target away, with its policies and activities; `None` when there is none.
+    pub(crate) fn remove_target(&mut self, key: &Key) -> Result<Option<Entry>, Refusal> {
+        let Some(entry) = self.targets.get(key) else { return Ok(None) };
         let stored = stored_key(key);
         self.keep(|transaction| {
             for name in entry.policies.keys() {
@@ -111,18 +111,24 @@ impl Book {
             transaction.remove(&ACTIVITIES, &stored)?;
             transaction.remove(&TARGETS, &stored)
         })?;
-        self.targets.remove(key);
-        Ok(true)
+        Ok(self.targets.remove(key))
+    }
+
+    /// Refuses a further policy where a target has as many as it may have.
+    pub(crate) fn refuse_one_more(&self, policy: &Policy) -> Result<(), Refusal> {
+        let entry = self.targets.get(&policy.key());
+        if entry
+            .is_some_and(|entry| !entry.policies.contains_key(&policy.name) && entry.policies.len() >= MOST_POLICIES)
+        {
+            let message = format!("The target has {MOST_POLICIES} scaling policies already, which is the most.");
+            return Err(Refusal::limit(message));
+        }
+        Ok(())
     }
 
     /// Keeps a policy of a target that there is, in place of the one of its name.
     pub(crate) fn put_policy(&mut self, policy: Policy) -> Result<(), Refusal> {
-        let key = (policy.owner.account.clone(), policy.resource.clone());
-        let Some(entry) = self.targets.get(&key) else { return Err(Refusal::not_found("No scalable target.")) };
-        if !entry.policies.contains_key(&policy.name) && entry.policies.len() >= MOST_POLICIES {
-            let message = format!("The target has {MOST_POLICIES} scaling policies already, which is the most.");
-            return Err(Refusal::limit(message));
-        }
+        let key = policy.key();
         let stored = format!("{}/{}", stored_key(&key), policy.name);
         self.keep(|transaction| transaction.put(&POLICIES, &stored, &policy))?;
         if let Some(entry) = self.targets.get_mut(&key) {
@@ -131,17 +137,14 @@ impl Book {
         Ok(())
     }
 
-    /// Takes a policy away; false when there is none of that name.
-    pub(crate) fn remove_policy(&mut self, key: &Key, name: &str) -> Result<bool, Refusal> {
+    /// Takes a policy away; `None` when there is none of that name.
+    pub(crate) fn remove_policy(&mut self, key: &Key, name: &str) -> Result<Option<Policy>, Refusal> {
         if self.get(key).is_none_or(|entry| !entry.policies.contains_key(name)) {
-            return Ok(false);
+            return Ok(None);
         }
         let stored = format!("{}/{name}", stored_key(key));
         self.keep(|transaction| transaction.remove(&POLICIES, &stored))?;
-        if let Some(entry) = self.targets.get_mut(key) {
-            entry.policies.remove(name);
-        }
-        Ok(true)
+        Ok(self.targets.get_mut(key).and_then(|entry| entry.policies.remove(name)))
     }
 
     /// Notes a change of a target, and when it was.
@@ -189,6 +192,12 @@ impl Book {
 
 impl Target {
     pub(crate) fn key(&self) -> Key {
+        (self.owner.account.clone(), self.resource.clone())
+    }
+}
+
+impl Policy {
+    fn key(&self) -> Key {
         (self.owner.account.clone(), self.resource.clone())
     }
 }

@@ -74,7 +74,7 @@ impl Controller {
         let capacity = self.scaling.resources().capacity(&entry.target.owner, &key.1).await?;
         let Some(capacity) = capacity else {
             info!(resource = %key.1, "scalable target deregistered: its resource is gone");
-            return self.scaling.book().remove_target(key).map(drop).map_err(words);
+            return self.scaling.remove_target(key).map(drop).map_err(words);
         };
         self.complete_activities(key, capacity, now)?;
         let failed = entry.activities.front().filter(|activity| activity.status == ActivityStatus::Failed);

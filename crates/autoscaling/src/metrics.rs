@@ -8,8 +8,8 @@ use crate::resource::{Owner, Resource};
 /// A metric by which something is scaled, and how it is summed up.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gauge {
-    metric: Metric,
-    statistic: Statistic,
+    pub(crate) metric: Metric,
+    pub(crate) statistic: Statistic,
     /// In seconds.
     pub(crate) period: u64,
 }

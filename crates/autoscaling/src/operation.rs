@@ -1,6 +1,7 @@
 //! The operations, and how they read what several of them have in common.
 
 mod activities;
+mod alarms;
 mod policies;
 mod put_policy;
 mod tags;
@@ -11,6 +12,7 @@ use isotherm_cloudwatch::input::{Input, Violations};
 use isotherm_wire::aws::Caller;
 
 pub(crate) use self::activities::describe_scaling_activities;
+pub(crate) use self::alarms::forget;
 pub(crate) use self::policies::{delete_scaling_policy, describe_scaling_policies};
 pub(crate) use self::put_policy::put_scaling_policy;
 pub(crate) use self::tags::{list_tags_for_resource, tag_resource, untag_resource};

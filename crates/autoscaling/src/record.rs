@@ -55,6 +55,9 @@ pub(crate) struct Policy {
     /// When it was last put: before, its metric was not looked at.
     pub(crate) updated: u64,
     pub(crate) kind: PolicyKind,
+    /// The names of the alarms that were made for it.
+    #[serde(default)]
+    pub(crate) alarms: Vec<String>,
 }
 
 /// How a policy scales.

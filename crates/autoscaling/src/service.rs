@@ -16,7 +16,7 @@ use isotherm_store::{Store, StoreError};
 use isotherm_wire::aws::{Answering, AwsRequest, AwsService};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::book::Book;
+use crate::book::{Book, Key};
 use crate::error::Refusal;
 use crate::operation::{self, Call};
 use crate::resource::ScalableResources;
@@ -94,6 +94,14 @@ impl AutoScaling {
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.shared.book.lock()
+    }
+
+    /// Takes a target away, with its policies and their alarms; false when there is none.
+    pub(crate) fn remove_target(&self, key: &Key) -> Result<bool, Refusal> {
+        let mut book = self.book();
+        let Some(entry) = book.remove_target(key)? else { return Ok(false) };
+        operation::forget(&self.shared.cloudwatch, &key.0, entry.policies.values())?;
+        Ok(true)
     }
 
     pub(crate) fn cloudwatch(&self) -> &CloudWatch {

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use http::Response;
 use isotherm_store::{Store, StoreError};
-use isotherm_wire::aws::{Answering, AwsRequest, AwsService};
+use isotherm_wire::aws::{Answering, AwsRequest, AwsService, Caller};
 use parking_lot::{Mutex, MutexGuard};
 use tracing::error;
 
@@ -90,6 +90,24 @@ impl CloudWatch {
     pub fn alarm_states<'n>(&self, account: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<Option<AlarmState>> {
         let alarms = self.alarms();
         names.into_iter().map(|name| alarms.get(account, name).map(|alarm| alarm.standing.state)).collect()
+    }
+
+    /// Makes or changes an alarm as `PutMetricAlarm` does, for a service that keeps alarms of its own.
+    ///
+    /// # Errors
+    ///
+    /// Those of the operation.
+    pub fn put_alarm(&self, caller: &Caller, input: &Document, now: u64) -> Result<(), Refusal> {
+        operation::put_metric_alarm(self, Call { caller, now }, input).map(drop)
+    }
+
+    /// Takes alarms away; names that there are not are passed over.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub fn remove_alarms(&self, account: &str, names: &[&str]) -> Result<(), Refusal> {
+        self.alarms().remove(account, names)
     }
 
     /// The alarms of an account that are in `ALARM` and have this action, in the order of their names.

@@ -4,7 +4,7 @@ use isotherm_cloudwatch::Metric;
 use isotherm_cloudwatch::document::Document;
 use isotherm_cloudwatch::input::{Input, Violations};
 
-use super::{Call, LONG, about, answer, check, is_sagemaker, named, nothing, page, resource};
+use super::{Call, LONG, about, alarms, answer, check, is_sagemaker, named, nothing, page, resource};
 use crate::error::Refusal;
 use crate::record::{Policy, PolicyKind, Step, Steps, TargetTracking, TrackedMetric};
 use crate::service::AutoScaling;
@@ -44,13 +44,13 @@ pub(crate) fn delete_scaling_policy(
     let input = Input::of(input, &violations);
     let name = input.required_text("PolicyName", 1..=LONG);
     let key = (call.caller.account.clone(), resource(&input, &violations)?);
-    match service.book().remove_policy(&key, name)? {
-        true => Ok(nothing()),
-        false => {
-            let message = format!("No scaling policy found for {}, policy name: {name}", named(&key.1));
-            Err(Refusal::not_found(message))
-        }
-    }
+    let mut book = service.book();
+    let Some(policy) = book.remove_policy(&key, name)? else {
+        let message = format!("No scaling policy found for {}, policy name: {name}", named(&key.1));
+        return Err(Refusal::not_found(message));
+    };
+    alarms::forget(service.cloudwatch(), &key.0, [&policy])?;
+    Ok(nothing())
 }
 
 fn document(service: &AutoScaling, policy: &Policy) -> Document {
@@ -66,7 +66,7 @@ fn document(service: &AutoScaling, policy: &Policy) -> Document {
             ("PolicyType", kind.into()),
             ("TargetTrackingScalingPolicyConfiguration", tracking),
             ("StepScalingPolicyConfiguration", steps),
-            ("Alarms", super::put_policy::alarms(service, policy)),
+            ("Alarms", alarms::document(service, policy)),
             ("CreationTime", Document::timestamp(policy.created)),
         ],
     )

@@ -4,7 +4,7 @@ use isotherm_cloudwatch::document::Document;
 use isotherm_cloudwatch::input::{Input, Violations};
 use isotherm_cloudwatch::{Dimension, Metric, Statistic};
 
-use super::{Call, check, named, resource};
+use super::{Call, alarms, check, named, resource};
 use crate::error::Refusal;
 use crate::record::{Adjustment, Policy, PolicyKind, PredefinedMetric, Step, Steps, TargetTracking, TrackedMetric};
 use crate::resource::Resource;
@@ -37,8 +37,9 @@ pub(crate) fn put_scaling_policy(service: &AutoScaling, call: Call<'_>, input: &
         ));
     }
     let (region, account, resource) = (&call.caller.region, &key.0, key.1);
-    let policy = Policy {
+    let mut policy = Policy {
         owner: call.owner(),
+        alarms: present.map_or_else(Vec::new, |present| present.alarms.clone()),
         name: name.to_owned(),
         arn: present.map_or_else(
             || {
@@ -52,20 +53,11 @@ pub(crate) fn put_scaling_policy(service: &AutoScaling, call: Call<'_>, input: &
         resource,
         kind,
     };
-    let arn = policy.arn.clone();
-    let alarms = alarms(service, &policy);
+    book.refuse_one_more(&policy)?;
+    alarms::make(service, call, &mut policy)?;
+    let (arn, alarms) = (policy.arn.clone(), alarms::document(service, &policy));
     book.put_policy(policy)?;
     Ok(Document::structure([("PolicyARN", arn.into()), ("Alarms", alarms)]))
-}
-
-/// The alarms that call a policy now. Target tracking needs none: it looks at its metric itself.
-pub(super) fn alarms(service: &AutoScaling, policy: &Policy) -> Document {
-    let alarms = service.cloudwatch().alarms_calling(&policy.owner.account, &policy.arn);
-    Document::list(
-        alarms
-            .into_iter()
-            .map(|alarm| Document::structure([("AlarmName", alarm.name.into()), ("AlarmARN", alarm.arn.into())])),
-    )
 }
 
 fn kind(input: &Input<'_>, resource: &Resource, call: Call<'_>) -> Result<PolicyKind, Refusal> {

@@ -103,7 +103,7 @@ pub(crate) fn deregister_scalable_target(
     let input = Input::of(input, &violations);
     let resource = resource(&input, &violations)?;
     let key = (call.caller.account.clone(), resource);
-    match service.book().remove_target(&key)? {
+    match service.remove_target(&key)? {
         true => Ok(nothing()),
         false => Err(Refusal::not_found(format!("No scalable target found for {}", named(&key.1)))),
     }

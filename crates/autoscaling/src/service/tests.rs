@@ -148,6 +148,35 @@ fn policies_are_put_described_and_deleted() {
 }
 
 #[test]
+fn target_tracking_has_alarms_to_look_at() {
+    let service = service(None);
+    let caller = Caller { account: "123456789012".into(), region: "eu-west-1".into(), access_key: None, name: None };
+    let alarms = || {
+        let target = "GraniteServiceVersion20100801.DescribeAlarms";
+        let (head, ()) = Request::post("/").header("x-amz-target", target).body(()).expect("a head").into_parts();
+        let request = AwsRequest { head, body: Bytes::new(), caller: caller.clone() };
+        let answer: Value = serde_json::from_slice(service.cloudwatch().answer(&request, NOON).body()).expect("JSON");
+        let alarms = whole(answer["MetricAlarms"].clone());
+        let summary = |alarm: &Value| {
+            let name = alarm["AlarmName"].as_str().unwrap_or_default().to_owned();
+            (name, alarm["Threshold"].as_f64(), alarm["EvaluationPeriods"].as_u64())
+        };
+        alarms.as_array().expect("a list").iter().map(summary).collect::<Vec<_>>()
+    };
+    done(&service, "RegisterScalableTarget", about(json!({"MinCapacity": 1, "MaxCapacity": 4})));
+    let put = done(&service, "PutScalingPolicy", tracking(json!({"TargetValue": 70})));
+    let before = alarms();
+    assert!(before[0].0.starts_with("TargetTracking-endpoint/chat/variant/blue-AlarmHigh-"), "{before:?}");
+    assert_eq!((before[0].1, before[0].2), (Some(70.0), Some(3)));
+    assert_eq!((before[1].1, before[1].2), (Some(63.0), Some(15)));
+    assert_eq!(put["Alarms"].as_array().map(Vec::len), Some(2));
+    done(&service, "PutScalingPolicy", tracking(json!({"TargetValue": 50, "DisableScaleIn": true})));
+    assert_eq!(alarms(), [(before[0].0.clone(), Some(50.0), Some(3))], "the same alarm, and no other");
+    done(&service, "DeregisterScalableTarget", about(json!({})));
+    assert_eq!(alarms(), []);
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_what_can() {
     let service = service(None);
     done(&service, "RegisterScalableTarget", about(json!({"MinCapacity": 1, "MaxCapacity": 4})));
