@@ -1,4 +1,4 @@
-//! The step that runs real clients against the built binary: it makes its own Python environment.
+//! The step that runs real clients against the built binary: it makes its own environments of Python and Node.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,20 @@ pub(crate) fn run() -> Outcome {
     if !machine::has("python3") {
         return Outcome::Skipped("python3 is not installed".to_owned());
     }
-    match environment() {
-        Ok(python) => tests(&python).into(),
+    match python_environment().and_then(|python| Ok((python, node_modules()?))) {
+        Ok((python, modules)) => tests(&python, modules.as_deref()).into(),
         Err(failure) => Outcome::Failed(failure.to_string()),
     }
 }
 
-fn tests(python: &Path) -> Result<(), Failure> {
+fn tests(python: &Path, node_modules: Option<&Path>) -> Result<(), Failure> {
     let mut pytest = machine::command(python);
     pytest.args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "tests/clients"]);
     pytest.env("ISOTHERM_BIN", machine::target().join("debug/isotherm"));
     pytest.env("PYTHONDONTWRITEBYTECODE", "1");
+    if let Some(modules) = node_modules {
+        pytest.env("NODE_PATH", modules);
+    }
     if let Some(promtool) = promtool() {
         pytest.env("PROMTOOL", promtool);
     }
@@ -29,20 +32,46 @@ fn tests(python: &Path) -> Result<(), Failure> {
 }
 
 /// The environment's Python, with the pinned packages. Made anew when the list of packages changes.
-fn environment() -> Result<PathBuf, Failure> {
+fn python_environment() -> Result<PathBuf, Failure> {
     let folder = machine::target().join("clients-python");
     let python = folder.join("bin/python");
     let list = machine::root().join("tests/clients/requirements.txt");
-    let wanted = fs::read_to_string(&list).map_err(|error| Failure::file(&list, &error))?;
-    let stamp = folder.join("installed.txt");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) && python.is_file() {
-        return Ok(python);
-    }
-    machine::run(machine::command("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
-    machine::run(machine::command(&python).args(pip).arg(&list))?;
-    fs::write(&stamp, wanted).map_err(|error| Failure::file(&stamp, &error))?;
+    once(&folder, &list, || {
+        machine::run(machine::command("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"];
+        machine::run(machine::command(&python).args(pip).arg(&list))
+    })?;
     Ok(python)
+}
+
+/// The folder of the pinned packages for Node, where there is Node; without it, the tests that need it say so.
+fn node_modules() -> Result<Option<PathBuf>, Failure> {
+    if !machine::has("node") || !machine::has("npm") {
+        return Ok(None);
+    }
+    let folder = machine::target().join("clients-node");
+    let source = machine::root().join("tests/clients/node");
+    once(&folder, &source.join("package-lock.json"), || {
+        fs::create_dir_all(&folder).map_err(|error| Failure::file(&folder, &error))?;
+        for name in ["package.json", "package-lock.json"] {
+            fs::copy(source.join(name), folder.join(name))
+                .map_err(|error| Failure::file(&source.join(name), &error))?;
+        }
+        let ci = ["ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"];
+        machine::run(machine::command("npm").current_dir(&folder).args(ci))
+    })?;
+    Ok(Some(folder.join("node_modules")))
+}
+
+/// Installs into a folder, unless what this list says is there already.
+fn once(folder: &Path, list: &Path, install: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    let wanted = fs::read_to_string(list).map_err(|error| Failure::file(list, &error))?;
+    let stamp = folder.join("installed.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    install()?;
+    fs::write(&stamp, wanted).map_err(|error| Failure::file(&stamp, &error))
 }
 
 /// promtool from the path; in CI on Debian, from its package unpacked in the build folder.
