@@ -48,7 +48,7 @@ fn conversations_find_their_answers_and_an_unlimited_cache_has_all_but_the_new()
     let text = |turn: usize| format!("turn {turn} {}", "says something of its own. ".repeat(20));
     let request = |turn: usize| {
         let message = |of: usize| {
-            let role = if of % 2 == 0 { "user" } else { "assistant" };
+            let role = if of.is_multiple_of(2) { "user" } else { "assistant" };
             serde_json::json!({ "role": role, "content": text(of) })
         };
         serde_json::json!({ "messages": (0..=2 * turn).map(message).collect::<Vec<_>>() })

@@ -227,11 +227,11 @@ fn spaces(text: &[u8]) -> Option<usize> {
 fn month(text: &[u8]) -> Option<usize> {
     let length = text.iter().take(10).take_while(|byte| byte.is_ascii_alphabetic()).count();
     let word = &text[..length];
-    let fits = |name: &&str| {
+    let fits = |name: &str| {
         let name = name.as_bytes();
         word.eq_ignore_ascii_case(if length == 3 { &name[..3] } else { name })
     };
-    (may_be_month(word) && MONTHS.iter().any(|name| fits(&name))).then_some(length)
+    (may_be_month(word) && MONTHS.into_iter().any(fits)).then_some(length)
 }
 
 /// `12:34`, `12:34:56.789Z`, `1:05 PM`.

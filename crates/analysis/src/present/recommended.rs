@@ -64,6 +64,10 @@ fn recommended(found: &Recommendation) -> Section {
             found.tried.len()
         ));
     }
+    if found.strategy != "PREFIX_AWARE" {
+        let would = figures(&found.prefix_aware, found.replay.instances);
+        sentences.push(format!("PREFIX_AWARE, to which alone length and threshold matter, would give {would}."));
+    }
     sentences.push(replayed(&found.replay));
     section("Recommendation", table, 3, sentences)
 }

@@ -8,7 +8,7 @@ use crate::entry::{Content, Entry};
 use crate::timestamp;
 
 /// Bytes of a prompt in one of the log's hashes, unless it says otherwise: `isotherm_core::BLOCK_BYTES`.
-const BLOCK_BYTES: u32 = isotherm_core::BLOCK_BYTES as u32;
+const BLOCK_BYTES: u32 = isotherm_core::BLOCK_BYTES;
 
 #[derive(Deserialize)]
 struct Line {

@@ -66,7 +66,9 @@ fn is_gain(plain: &Figures, better: &Figures) -> bool {
 pub(super) fn prefix_length(searched: &Searched, findings: &Findings) -> String {
     let chosen = searched.chosen.prefix_length;
     let mut why = format!("the middle of the good range, {}", range(searched.lengths));
-    if let Some(count) = findings.prefixes.iter().rev().find(|count| count.length <= chosen) {
+    let [low, high] = searched.lengths;
+    let counted = findings.prefixes.iter().filter(|count| (low..=high).contains(&count.length));
+    if let Some(count) = counted.min_by_key(|count| count.length.abs_diff(chosen)) {
         why.push_str(&format!(
             "; {} prefixes of {} characters, {:.1} requests each",
             count.distinct, count.length, count.requests_per_prefix

@@ -10,8 +10,11 @@ use super::{Figures, TOLERANCE, Tried};
 use crate::chain::extend_by_id;
 use crate::prefixes::LENGTHS;
 
-/// Thresholds that are tried, from the lowest on, until nothing spills any more.
-const THRESHOLDS: [u32; 9] = [2, 4, 8, 12, 16, 32, 64, 128, 1_024];
+/// Thresholds that are tried, in this order, so that lengths that are far from good are soon left.
+const THRESHOLDS: [u32; 9] = [16, 4, 64, 8, 32, 12, 128, 2, 1_024];
+
+/// After two thresholds, lengths that miss the best by more than this share are left.
+const HOPELESS: f64 = 0.3;
 
 /// Around the best, these shares of its threshold are tried too.
 const NEIGHBOURS: [f64; 4] = [0.7, 0.85, 1.2, 1.4];
@@ -43,10 +46,12 @@ impl Searched {
         let mut search = Search { scenario, jobs, watch, tried: Vec::new() };
         let lengths = distinct_lengths(log);
         let mut open: Vec<u32> = lengths.clone();
-        for threshold in THRESHOLDS {
-            search.simulate(open.iter().map(|&length| (length, threshold)).collect())?;
-            // Where nothing spills, a higher threshold is the same.
-            open.retain(|&length| search.find(length, threshold).is_some_and(|tried| tried.spill_rate > 0.0));
+        for (round, threshold) in THRESHOLDS.into_iter().enumerate() {
+            let differs = |length: &&u32| !search.spills_nothing_below(**length, threshold);
+            search.simulate(open.iter().filter(differs).map(|&length| (length, threshold)).collect())?;
+            if round > 0 {
+                open.retain(|&length| search.may_be_good(length));
+            }
         }
         if let Some(best) = search.least_shortfall() {
             let near = NEIGHBOURS.map(|share| (f64::from(best.concurrency_threshold) * share).round().max(1.0) as u32);
@@ -54,7 +59,7 @@ impl Searched {
         }
         search.spread_over(&LENGTHS, log);
         let Some(found) = search.choose() else { return Ok(None) };
-        search.to_the_middle(found, log).map(Some)
+        search.go_to_middle(found, log).map(Some)
     }
 }
 
@@ -92,6 +97,20 @@ impl Search<'_> {
 
     fn find(&self, length: u32, threshold: u32) -> Option<&Tried> {
         self.tried.iter().find(|tried| (tried.prefix_length, tried.concurrency_threshold) == (length, threshold))
+    }
+
+    /// With this length nothing spilled at a lower threshold, so this one is the same.
+    fn spills_nothing_below(&self, length: u32, threshold: u32) -> bool {
+        let is_same = |tried: &Tried| {
+            tried.prefix_length == length && tried.concurrency_threshold < threshold && tried.spill_rate == 0.0
+        };
+        self.tried.iter().any(is_same)
+    }
+
+    fn may_be_good(&self, length: u32) -> bool {
+        let Some(best) = self.least_shortfall() else { return true };
+        let with_length = self.tried.iter().filter(|tried| tried.prefix_length == length);
+        with_length.map(|tried| tried.figures.shortfall(&best.figures)).fold(f64::MAX, f64::min) <= HOPELESS
     }
 
     fn least_shortfall(&self) -> Option<Tried> {
@@ -166,7 +185,7 @@ impl Search<'_> {
 
     /// Lengths between those tried tell the same prompts apart as one of them: widens the range to them, and goes to its
     /// middle, if that proves to be good too.
-    fn to_the_middle(&mut self, found: Searched, log: &Recorded) -> Result<Searched, InvalidScenario> {
+    fn go_to_middle(&mut self, found: Searched, log: &Recorded) -> Result<Searched, InvalidScenario> {
         let [low, high] = found.lengths;
         let lengths = [edge(log, low, SHORTEST), edge(log, high, LONGEST)];
         let exact = (f64::from(lengths[0]) * f64::from(lengths[1])).sqrt();
