@@ -62,7 +62,7 @@ impl Ordered {
         self.standing.get(key)?.last.as_ref()
     }
 
-    /// Makes what is ordered these: orders what is new, ends what is not among them, and takes in what was told.
+    /// Makes what is ordered these: orders what is new, and ends what is not among them.
     pub(super) fn follow(&mut self, wanted: HashMap<String, Option<InstanceOrder>>) {
         self.ending.retain(|_, task| !task.is_finished());
         let unwanted: Vec<_> = self.standing.keys().filter(|key| !wanted.contains_key(*key)).cloned().collect();
@@ -77,8 +77,12 @@ impl Ordered {
                 self.order(key, order);
             }
         }
+    }
+
+    /// Takes in where instances are reached now.
+    pub(super) fn look(&mut self) {
         for one in self.standing.values_mut() {
-            if let Standing::Running(reached) = &*one.receiver.borrow_and_update() {
+            if let Standing::Running(reached) = &*one.receiver.borrow() {
                 one.last = Some(reached.clone());
             }
         }

@@ -150,6 +150,9 @@ impl Reconciler {
                 _ = timeout(pause, wake.notified()) => {}
             }
         }
+        for name in self.published.keys() {
+            self.fleet.remove_endpoint(name);
+        }
         self.ordered.shutdown().await;
     }
 
@@ -168,6 +171,7 @@ impl Reconciler {
 
     /// Looks at everything once; how long until the next look, if nobody wakes it.
     fn pass(&mut self) -> Result<Duration, StoreError> {
+        self.ordered.look();
         let mut orders = Orders::default();
         let mut seen = HashSet::new();
         let mut pause = IDLE;

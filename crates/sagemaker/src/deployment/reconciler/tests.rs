@@ -15,16 +15,24 @@ use crate::ControlPlane;
 use crate::deployment::NoAlarms;
 use crate::providers::{Doing, Provider, Reached, Standing};
 
-/// Instances at made-up URLs, which come at once.
+/// Instances at made-up URLs, each of which comes so much later than the one before.
 #[derive(Debug, Default)]
 struct Scripted {
     ordered: AtomicUsize,
+    gap: Duration,
 }
 
 impl Provider for Scripted {
     fn start(&self, _: InstanceOrder) -> watch::Receiver<Standing> {
-        let url = format!("http://instance-{}", self.ordered.fetch_add(1, Ordering::Relaxed)).parse().unwrap();
-        watch::channel(Standing::Running(Reached { url, api_key: None, health: None })).1
+        let number = self.ordered.fetch_add(1, Ordering::Relaxed);
+        let url = format!("http://instance-{number}").parse().unwrap();
+        let (sender, receiver) = watch::channel(Standing::Starting);
+        let wait = self.gap * u32::try_from(number).unwrap();
+        tokio::spawn(async move {
+            sleep(wait).await;
+            sender.send_replace(Standing::Running(Reached { url, api_key: None, health: None }));
+        });
+        receiver
     }
 
     fn stop(&self, _: String) -> Doing<'_> {
@@ -43,28 +51,16 @@ impl Provider for Scripted {
 struct Story {
     control: ControlPlane,
     fleet: Fleet,
+    store: Arc<Store>,
     reconciling: Reconciling,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Story {
     fn begin() -> Story {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("isotherm.yaml");
-        std::fs::write(
-            &file,
-            "aws: {data_dir: data}\nendpoints: [{name: taken, variants: [{name: v, instances: []}]}]",
-        )
-        .unwrap();
-        let config = Config::load(Some(&file), &Environment::default(), &Overrides::default()).unwrap();
-        let fleet = Fleet::new(&config, Arc::new(Metrics::new("test")), FleetClock::start());
         let store = Arc::new(Store::open(&folder.path().join("store")).unwrap());
-        let providers = Providers::only(Arc::<Scripted>::default());
-        let settings = Settings::of_account("123456789012");
-        let reconciler = Reconciler::new(Arc::clone(&store), fleet.clone(), providers, Arc::new(NoAlarms), settings);
-        let reconciling = reconciler.spawn();
-        let control = ControlPlane::new(store, reconciling.deployer());
-        let story = Story { control, fleet, reconciling, _folder: folder };
+        let story = Story::over(folder, store, Duration::ZERO);
         for name in ["m", "n"] {
             let role = "arn:aws:iam::123456789012:role/r";
             let input = json!({ "ModelName": name, "PrimaryContainer": { "Image": name }, "ExecutionRoleArn": role });
@@ -76,6 +72,29 @@ impl Story {
             story.run("CreateEndpointConfig", input);
         }
         story
+    }
+
+    /// The process ends, and the next one finds its instances coming one after the other.
+    async fn again(self, gap: Duration) -> Story {
+        self.reconciling.shutdown().await;
+        Story::over(self.folder, self.store, gap)
+    }
+
+    fn over(folder: TempDir, store: Arc<Store>, gap: Duration) -> Story {
+        let file = folder.path().join("isotherm.yaml");
+        std::fs::write(
+            &file,
+            "aws: {data_dir: data}\nendpoints: [{name: taken, variants: [{name: v, instances: []}]}]",
+        )
+        .unwrap();
+        let config = Config::load(Some(&file), &Environment::default(), &Overrides::default()).unwrap();
+        let fleet = Fleet::new(&config, Arc::new(Metrics::new("test")), FleetClock::start());
+        let providers = Providers::only(Arc::new(Scripted { gap, ..Scripted::default() }));
+        let settings = Settings::of_account("123456789012");
+        let reconciler = Reconciler::new(Arc::clone(&store), fleet.clone(), providers, Arc::new(NoAlarms), settings);
+        let reconciling = reconciler.spawn();
+        let control = ControlPlane::new(Arc::clone(&store), reconciling.deployer());
+        Story { control, fleet, store, reconciling, folder }
     }
 
     fn run(&self, operation: &str, input: Value) -> Value {
@@ -310,5 +329,21 @@ async fn copies_move_together_where_consolidation_is_asked_for() {
     assert_eq!((story.instances(), story.copies()), (1, vec!["c-0".to_owned(), "c-2".to_owned()]));
     let component = story.run("DescribeInferenceComponent", json!({ "InferenceComponentName": "c" }));
     assert_eq!(component["InferenceComponentStatus"], "InService");
+    story.reconciling.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn instances_that_come_back_are_routed_to_as_they_come() {
+    let story = Story::begin();
+    story.run("CreateEndpoint", json!({ "EndpointName": "ep", "EndpointConfigName": "m" }));
+    story.settled("ep").await;
+    let story = story.again(Duration::from_secs(7)).await;
+    for come in 1..=4 {
+        sleep(Duration::from_millis(500)).await;
+        let count = &story.described("ep")["ProductionVariants"][0]["CurrentInstanceCount"];
+        assert_eq!((story.fleet.list().len(), count), (come, &json!(come)));
+        sleep(Duration::from_millis(6_500)).await;
+    }
+    assert_eq!(story.described("ep")["EndpointStatus"], "InService");
     story.reconciling.shutdown().await;
 }
