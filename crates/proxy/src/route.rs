@@ -67,7 +67,9 @@ impl Route {
         let path = head.uri.path();
         let own = match path.strip_prefix("/api/v1/") {
             Some(query) => is_metrics_query(query),
-            None => path == "/" || path.starts_with("/service/"),
+            // A query protocol's GET has its operation there; what only looks whether somebody is at home has nothing.
+            None if path == "/" => head.method == Method::POST || head.uri.query().is_some(),
+            None => path.starts_with("/service/"),
         };
         let signed = || head.headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"AWS4-"));
         (own || signed()).then(|| Route::Aws(Protocol::of(head)))
@@ -204,6 +206,16 @@ mod tests {
         assert_eq!(find("GET", "/ping"), Ok(Route::Ping));
         assert_eq!(find("POST", "/tokenize"), Ok(Route::Extra));
         assert_eq!(find("POST", "/v1/audio/speech"), Ok(Route::Extra));
+    }
+
+    #[test]
+    fn the_root_is_awss_only_where_something_is_asked_of_it() {
+        let finds = |method: &str, path: &str| {
+            let request = http::Request::builder().method(method).uri(path).body(()).unwrap();
+            Route::find_aws(&request.into_parts().0).is_some()
+        };
+        assert!(finds("POST", "/") && finds("GET", "/?Action=GetCallerIdentity"));
+        assert!(!finds("GET", "/") && !finds("HEAD", "/"));
     }
 
     #[test]
