@@ -2,13 +2,17 @@
 
 mod analyze;
 mod bench;
+mod canaries;
+mod changes_under_load;
 mod death_of_an_engine;
+mod descriptors;
 mod explain;
 mod failures;
 mod faulty_networks;
 mod fleet_changes;
 mod gray_failure;
 mod listeners;
+mod memory_of_streams;
 mod one_beginning;
 mod overload;
 mod reliability_page;

@@ -3,6 +3,7 @@
 mod adaptive;
 mod copies;
 mod health;
+mod seeds;
 
 use std::num::NonZeroU32;
 use std::time::Duration;
