@@ -156,8 +156,7 @@ impl Adaptive {
             queued: instance.uncached,
             shared: self.tokens(prompt.bytes_of(held.blocks).saturating_sub(prompt.bytes_of(held.confirmed))),
             in_flight,
-            uncached: self.uncached(prompt, held),
-            lasting: self.lasting(prompt, held),
+            uncached: self.weighed(prompt, held),
             prompt: self.tokens(prompt.bytes()),
             output: self.output_tokens,
         })
@@ -175,13 +174,13 @@ impl Adaptive {
     }
 
     /// The uncached tokens, those that later requests will use weighing less.
-    fn lasting(&self, prompt: &Prompt, held: Match) -> f64 {
-        let known_elsewhere = self.known.blocks.saturating_sub(held.blocks);
-        let weight = (self.known.weight - held.weight) / f64::from(known_elsewhere).max(1.0);
-        let known = prompt.bytes_of(self.known.blocks);
-        let lasting = self.tokens(known.saturating_sub(prompt.bytes_of(held.blocks))) * weight.clamp(0.0, 1.0);
+    fn weighed(&self, prompt: &Prompt, held: Match) -> f64 {
+        let blocks_elsewhere = f64::from(self.known.blocks.saturating_sub(held.blocks));
+        let weight = ((self.known.weight - held.weight) / blocks_elsewhere.max(1.0)).max(0.0);
+        let (known, held_bytes) = (prompt.bytes_of(self.known.blocks), prompt.bytes_of(held.blocks));
+        let elsewhere = weight * self.tokens(known.saturating_sub(held_bytes));
         let new = self.tokens(prompt.bytes().saturating_sub(known));
-        (lasting + new - f64::from(held.answer)).max(1.0)
+        (elsewhere + new - f64::from(held.answer)).max(1.0)
     }
 
     /// Notes that the prompt that was looked up last is on its way to an instance.

@@ -50,13 +50,17 @@ const WINDOW_PER_SEAT: f64 = 128.0;
 /// of the prefill, since that later use could have gone to an instance that holds it, only a little later.
 const REUSE_COUNTS: f64 = 0.03;
 
+/// What a block weighs that some instance is computing just now, and none has computed yet: who computes it beside that one
+/// does work that a moment later nobody would have had to do. It keeps a burst of equal cold prompts together.
+const BEING_COMPUTED: f64 = 1.2;
+
 /// What anyone knows of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Known {
     /// Leading blocks that somebody holds.
     pub(crate) blocks: u32,
     /// Those blocks as they weigh: a block that many requests begin with weighs less, for whoever computes it now computes
-    /// it for them, too.
+    /// it for them, too; one that is being computed weighs more.
     pub(crate) weight: f64,
 }
 
@@ -132,7 +136,8 @@ impl PrefixIndex {
             let position = known.blocks;
             // Of the later uses, one more holder would get its part.
             let uses = node.popularity.at(self.requests, window) / (node.residences.len() + 1) as f64;
-            let weight = 1.0 / (1.0 + REUSE_COUNTS * uses);
+            let computed = node.residences.iter().any(|residence| residence.confirmed > 0);
+            let weight = if computed { 1.0 / (1.0 + REUSE_COUNTS * uses) } else { BEING_COMPUTED };
             for residence in &node.residences {
                 let found = &mut matches[residence.seat.0 as usize];
                 if found.blocks == position {

@@ -3,7 +3,7 @@
 use super::pace::PRIOR;
 
 /// What a first token that comes later weighs, beside time in which tokens follow each other.
-const FIRST_TOKEN: f64 = 3.0;
+const FIRST_TOKEN: f64 = 6.0;
 /// Milliseconds that a stream adds to a decode step of the prior's engine: by itself, and for each token of context.
 const STEP_PER_STREAM: f64 = 0.02;
 const STEP_PER_CONTEXT_TOKEN: f64 = 1.3e-5;
@@ -24,10 +24,8 @@ pub(crate) struct Load {
     pub(crate) shared: f64,
     /// Requests in flight there.
     pub(crate) in_flight: f64,
-    /// Tokens of the request that it would have to compute.
+    /// Tokens of the request that it would have to compute, where those weigh less that later requests will use.
     pub(crate) uncached: f64,
-    /// The same, where tokens weigh less that later requests will use.
-    pub(crate) lasting: f64,
     /// Tokens of the request.
     pub(crate) prompt: f64,
     /// Tokens of an answer.
@@ -37,17 +35,17 @@ pub(crate) struct Load {
 /// The latency in milliseconds that the request adds there: its own wait and prefill, the stall that its prefill
 /// inflicts on the streams that run there, and the slow-down of decoding, its own and theirs.
 ///
-/// Where prefixes are cached decides through `uncached`. What others pay for a prefill is set against what they get from
-/// it, by `lasting`: so a hot prefix spreads to as many instances as its load needs, and a document that is asked a few
+/// Where prefixes are cached decides through `uncached`; what a prefill costs is set against what later requests get from
+/// it: so a hot prefix spreads to as many instances as its load needs, and a document that is asked a few
 /// questions stays where it is. The form and its weights come from simulations of long
 /// prompts, chats and hot prefixes; the terms for queued and own prefill are those of Mooncake's and Dynamo's rules, the
 /// product of own prefill and streams that of LMetric's (arXiv 2603.15202).
 pub(crate) fn marginal_latency(load: &Load) -> f64 {
-    let Load { pace, queued, shared, in_flight, uncached, lasting, prompt, output } = *load;
+    let Load { pace, queued, shared, in_flight, uncached, prompt, output } = *load;
     let per_stream = pace / PRIOR * (STEP_PER_STREAM + STEP_PER_CONTEXT_TOKEN * prompt);
-    let own = FIRST_TOKEN * pace * (queued + lasting);
+    let own = FIRST_TOKEN * pace * (queued + uncached);
     let others = (queued - shared).max(0.0);
-    let stall = pace * lasting * (OCCUPIED + in_flight) + QUEUED_STALL * pace * others * in_flight;
+    let stall = pace * uncached * (OCCUPIED + in_flight) + QUEUED_STALL * pace * others * in_flight;
     let decode = 2.0 * per_stream * output * in_flight;
     own + stall + decode
 }
@@ -61,16 +59,7 @@ mod tests {
     }
 
     fn busy(queued: f64, in_flight: f64, uncached: f64) -> Load {
-        Load {
-            pace: PRIOR,
-            queued,
-            shared: 0.0,
-            in_flight,
-            uncached,
-            lasting: uncached,
-            prompt: 8_000.0,
-            output: 150.0,
-        }
+        Load { pace: PRIOR, queued, shared: 0.0, in_flight, uncached, prompt: 8_000.0, output: 150.0 }
     }
 
     #[test]
@@ -81,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_prefix_that_many_will_use_spreads_sooner() {
-        let hot = Load { lasting: 800.0, ..busy(0.0, 0.0, 8_000.0) };
+        let hot = Load { uncached: 800.0, ..busy(0.0, 0.0, 8_000.0) };
         assert!(load(0.0, 60.0, 100.0) < load(0.0, 0.0, 8_000.0));
         assert!(load(0.0, 60.0, 100.0) > marginal_latency(&hot));
     }
@@ -98,16 +87,7 @@ mod tests {
     fn the_choice_does_not_depend_on_the_unit_of_pace() {
         let scaled = |pace, queued, in_flight, uncached| {
             let (prompt, output) = (4_000.0, 100.0);
-            marginal_latency(&Load {
-                pace,
-                queued,
-                shared: 0.0,
-                in_flight,
-                uncached,
-                lasting: uncached,
-                prompt,
-                output,
-            })
+            marginal_latency(&Load { pace, queued, shared: 0.0, in_flight, uncached, prompt, output })
         };
         let ratio = scaled(PRIOR, 500.0, 2.0, 900.0) / scaled(PRIOR, 100.0, 6.0, 50.0);
         let slower = scaled(30.0 * PRIOR, 500.0, 2.0, 900.0) / scaled(30.0 * PRIOR, 100.0, 6.0, 50.0);

@@ -12,6 +12,11 @@ use crate::{PrefixKey, Reason, Time};
 /// Instances within this part, or these milliseconds, of the best count as equal.
 const TIE_SHARE: f64 = 0.05;
 const TIE_MILLISECONDS: f64 = 2.0;
+/// Within this part where the prompt is new: then routers that know nothing of each other should send it to the same
+/// instance, and none of those that are equally far from having it computed is much better.
+const NEW_TIE_SHARE: f64 = 0.2;
+/// A prompt of which nobody holds more than this part counts as new.
+const NEW: f64 = 0.2;
 /// One choice in so many of a prompt that is new everywhere goes to any instance that is not much worse: it costs no hit,
 /// and shows what an instance can do that was thought slow.
 const EXPLORE_ONE_IN: u32 = 100;
@@ -40,9 +45,11 @@ pub(super) fn best<T>(
     let mut scores = std::mem::take(&mut adaptive.scores);
     scores.clear();
     scores.extend(open.iter().map(|(_, instance)| score(adaptive, prompt, instance, open.now)));
+    let is_new = prompt.bytes_of(adaptive.known_blocks()) as f64 <= NEW * prompt.bytes() as f64;
+    let tie_share = if is_new { NEW_TIE_SHARE } else { TIE_SHARE };
     let bound = scores.iter().copied().min_by(f64::total_cmp).map(|best| match explore {
         true => best * NOT_MUCH_WORSE,
-        false => best + (best * TIE_SHARE).max(TIE_MILLISECONDS),
+        false => best + (best * tie_share).max(TIE_MILLISECONDS),
     });
     let chosen = bound.and_then(|bound| {
         let key = order_of_equals(adaptive, prompt, explore);
