@@ -1,6 +1,7 @@
 //! The admin plane's listener and its open paths: metrics for Prometheus, health for whoever restarts the process.
 
 use std::fmt;
+use std::future::IntoFuture;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tokio::net::TcpListener;
 
 use crate::answer::Problem;
 use crate::api;
+use crate::observer::Observer;
 use crate::reload::Reloader;
 use crate::token::AdminToken;
 
@@ -64,18 +66,26 @@ impl AdminPlane {
 
     /// Serves until it is dropped.
     pub async fn serve(self, state: AdminState) -> io::Result<()> {
-        axum::serve(self.listener, routes(state)).await
+        let observer = Observer::new(state.fleet.clone(), Arc::clone(&state.metrics));
+        let serving = axum::serve(self.listener, routes(state, observer.clone()));
+        tokio::select! {
+            served = serving.into_future() => served,
+            () = observer.run() => Ok(()),
+        }
     }
 }
 
-fn routes(state: AdminState) -> Router {
+fn routes(state: AdminState, observer: Observer) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .route("/livez", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
-        .merge(api::routes(&state))
+        .merge(api::routes(&state, observer))
         .fallback(|| async {
-            Problem::new(StatusCode::NOT_FOUND, "there is nothing here; see /metrics, /livez, /readyz, /api/instances")
+            Problem::new(
+                StatusCode::NOT_FOUND,
+                "there is nothing here; see /metrics, /livez, /readyz, /api/instances, /api/overview",
+            )
         })
         .with_state(state)
 }

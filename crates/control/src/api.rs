@@ -3,6 +3,7 @@
 mod configuration;
 mod explanation;
 mod instances;
+mod overview;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -11,13 +12,17 @@ use axum::routing::{get, post};
 
 use crate::admin::AdminState;
 use crate::guard;
+use crate::observer::Observer;
 
 /// Requests to be explained are as large as requests are.
 const LARGEST_BODY: usize = 64 << 20;
 
 /// Routes below `/api`.
-pub(crate) fn routes(state: &AdminState) -> Router<AdminState> {
+pub(crate) fn routes(state: &AdminState, observer: Observer) -> Router<AdminState> {
+    let overlooked = overview::Overlooked { admin: state.clone(), observer };
     Router::new()
+        .route("/api/overview", get(overview::overview))
+        .with_state(overlooked)
         .route("/api/instances", get(instances::list).post(instances::add))
         .route("/api/instances/{id}", axum::routing::delete(instances::remove))
         .route("/api/instances/{id}/drain", post(instances::drain).delete(instances::undo_drain))

@@ -6,6 +6,7 @@ mod answer;
 mod api;
 mod aws;
 mod guard;
+mod observer;
 mod reload;
 mod token;
 

@@ -45,7 +45,8 @@ pub struct InstanceStatus {
 }
 
 impl InstanceStatus {
-    pub(crate) fn of(one: &InstanceNow, now: Time) -> InstanceStatus {
+    /// How this instance stands at `now`, by the fleet's clock.
+    pub fn of(one: &InstanceNow, now: Time) -> InstanceStatus {
         let instance = &one.instance;
         let location = instance.location();
         let listing = instance.listing();

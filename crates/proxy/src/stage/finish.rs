@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderValue, Method, Uri};
 use isotherm_config::{AccountId, KeyHolder};
-use isotherm_core::{Decision, Reason, Time};
+use isotherm_core::{Decision, PrefixKey, Reason, Time};
 use isotherm_fleet::{Instance, Variant};
 use isotherm_telemetry::{
     AccessLogEntry, CacheOutcome, ClientStage, Invocation, Outcome, RetryKind, VariantMetrics, WatchedKey,
@@ -59,6 +59,8 @@ pub(crate) struct Record {
     pub(crate) model: Option<Box<str>>,
     /// The variant, once it is known.
     pub(crate) variant: Option<Arc<Variant>>,
+    /// By what views of the router know its beginning.
+    pub(crate) prefix: Option<PrefixKey>,
     /// The last decision and the instance that it chose.
     pub(crate) placed: Option<(Decision, Arc<Instance>)>,
     /// How long it waited for room.
@@ -110,6 +112,7 @@ impl Record {
             route: None,
             model: None,
             variant: None,
+            prefix: None,
             placed: None,
             queued: None,
             body_was_read: false,
@@ -255,7 +258,7 @@ impl Record {
         let usage = self.usage.unwrap_or_default();
         let key = || {
             Some(WatchedKey {
-                key: decision.key?,
+                key: self.prefix?,
                 endpoint: Arc::clone(variant.endpoint()),
                 variant: Arc::clone(variant.name()),
                 instance: decision.chosen.clone(),

@@ -23,6 +23,10 @@ use crate::rescue::Failure;
 use crate::route::Route;
 use crate::upstream::Outgoing;
 
+/// How many blocks tell prefixes apart in views of the router, where a strategy looks at all of a prompt: as long as a
+/// prefix is by default, 4,096 bytes.
+const WATCHED_BLOCKS: usize = 16;
+
 /// What the request wants of its variant, at its first choice and at every later one.
 #[derive(Debug)]
 pub(crate) struct Wish {
@@ -94,6 +98,13 @@ impl Wish {
         Ok(Wish { key, prompt, model: model_condition(request), pinned, within, priority, variant })
     }
 
+    /// By what views of the router know its beginning: its key, or the chain of its first blocks.
+    fn prefix(&self) -> Option<PrefixKey> {
+        let blocks = self.prompt.as_ref().map(|prompt| &prompt.blocks);
+        let block = blocks.and_then(|blocks| blocks.get(WATCHED_BLOCKS - 1).or(blocks.last()));
+        self.key.or(block.map(|block| PrefixKey::from_u128(u128::from(block.0) << 64)))
+    }
+
     /// Chooses an instance and counts the request there.
     pub(crate) fn choose(&self, now: Time, record: &Record) -> Result<Placement, Refusal> {
         record.worker.with_random(|random| self.variant.choose(&self.request(&[]), now, random))
@@ -132,6 +143,7 @@ pub(crate) fn place(mut request: Decoded, record: &mut Record) -> Result<Placed,
         chosen = wish.choose(begun, record);
     }
     record.variant = Some(Arc::clone(&wish.variant));
+    record.prefix = wish.prefix();
     let placement = match chosen {
         Ok(placement) => Some(placement),
         Err(Refusal::Full) => None,
