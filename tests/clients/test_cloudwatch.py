@@ -92,8 +92,12 @@ def test_an_endpoint_is_scaled_between_its_bounds_and_by_an_alarm(aws, cloudwatc
         },
     }
     put = scaling.put_scaling_policy
-    put(**TARGET, PolicyName="busy", PolicyType="TargetTrackingScaling",
-        TargetTrackingScalingPolicyConfiguration=tracking)  # fmt: skip
+    put(
+        **TARGET,
+        PolicyName="busy",
+        PolicyType="TargetTrackingScaling",
+        TargetTrackingScalingPolicyConfiguration=tracking,
+    )
     one_more = {"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}
     step = {"AdjustmentType": "ChangeInCapacity", "StepAdjustments": [one_more], "Cooldown": 0}
     arn = put(**TARGET, PolicyName="more", PolicyType="StepScaling", StepScalingPolicyConfiguration=step)["PolicyARN"]
@@ -101,13 +105,24 @@ def test_an_endpoint_is_scaled_between_its_bounds_and_by_an_alarm(aws, cloudwatc
     assert {policy["PolicyName"] for policy in policies} == {"busy", "more"}
 
     cloudwatch.put_metric_alarm(
-        AlarmName="queue", Namespace="Ours", MetricName="Queue", Statistic="Sum", Period=60, EvaluationPeriods=1,
-        Threshold=1, ComparisonOperator="GreaterThanThreshold", TreatMissingData="ignore", AlarmActions=[arn],
-    )  # fmt: skip
+        AlarmName="queue",
+        Namespace="Ours",
+        MetricName="Queue",
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=1,
+        ComparisonOperator="GreaterThanThreshold",
+        TreatMissingData="ignore",
+        AlarmActions=[arn],
+    )
     cloudwatch.set_alarm_state(AlarmName="queue", StateValue="ALARM", StateReason="many wait")
     eventually(lambda: instances() == 3)
     activities = scaling.describe_scaling_activities(ServiceNamespace="sagemaker", ResourceId=RESOURCE)
     causes = [activity["Cause"] for activity in activities["ScalingActivities"]]
     assert len(causes) == 2 and "queue" in causes[0] and "minimum capacity" in causes[1]
+    cloudwatch.delete_alarms(AlarmNames=["queue"])
     scaling.deregister_scalable_target(**TARGET)
-    assert scaling.describe_scalable_targets(ServiceNamespace="sagemaker", ResourceIds=[RESOURCE])["ScalableTargets"] == []
+    assert (
+        scaling.describe_scalable_targets(ServiceNamespace="sagemaker", ResourceIds=[RESOURCE])["ScalableTargets"] == []
+    )

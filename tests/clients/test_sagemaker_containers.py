@@ -1,4 +1,4 @@
-"""What SageMaker's runtime passes to containers and back: sessions, attributes and errors, on instances of one's own."""
+"""What SageMaker's runtime passes to containers and back, on instances of one's own: sessions, attributes, errors."""
 
 import botocore.eventstream
 import botocore.exceptions
@@ -7,6 +7,7 @@ import pytest
 from aws_clients import Aws
 from containers import Container
 
+ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 CONFIGURATION = """
 auth: {{ keys_file: keys }}
@@ -58,16 +59,12 @@ def test_a_session_stays_where_it_began_until_it_is_closed(own):
 def test_members_reach_the_container_under_their_names_and_attributes_come_back(own, containers):
     members = dict(ContentType="text/csv", Accept="text/plain", InferenceId="run-7", CustomAttributes="trace=1")
     assert invoke(own, **members)[0]["CustomAttributes"] == "trace=1"
-    path, headers, body = max((container.seen[-1] for container in containers if container.seen), key=wanted)
-    seen = {name.lower(): value for name, value in headers.items()}
+    seen = [request for container in containers for request in container.seen]
+    ((path, headers, body),) = [request for request in seen if request[1].get(ATTRIBUTES) == "trace=1"]
     assert (path, body) == ("/invocations", b"{}")
-    assert seen["content-type"] == "text/csv" and seen["accept"] == "text/plain"
-    assert seen["x-amzn-sagemaker-inference-id"] == "run-7"
-    assert "authorization" not in seen and "x-amz-date" not in seen
-
-
-def wanted(request):
-    return request[1].get("X-Amzn-SageMaker-Custom-Attributes", "") == "trace=1"
+    assert headers["content-type"] == "text/csv" and headers["accept"] == "text/plain"
+    assert headers["x-amzn-sagemaker-inference-id"] == "run-7"
+    assert "authorization" not in headers and "x-amz-date" not in headers
 
 
 @pytest.mark.parametrize(("status", "side"), [(400, "client"), (500, "server")])

@@ -73,9 +73,12 @@ def test_an_inference_component_is_in_the_path(aws):
     aws.wait_in_service("openai-shared")
     specification = {"Container": {"Image": "vllm"}, "ComputeResourceRequirements": {"MinMemoryRequiredInMb": 1024}}
     aws.sagemaker.create_inference_component(
-        InferenceComponentName="chatty", EndpointName="openai-shared", VariantName="AllTraffic",
-        Specification=specification, RuntimeConfig={"CopyCount": 1},
-    )  # fmt: skip
+        InferenceComponentName="chatty",
+        EndpointName="openai-shared",
+        VariantName="AllTraffic",
+        Specification=specification,
+        RuntimeConfig={"CopyCount": 1},
+    )
     chatty = openai_client(aws.url, "openai-shared/inference-components/chatty", "any")
     assert eventually(lambda: chatty.chat.completions.create(**ask("Hello"))).choices[0].message.content
 
@@ -105,7 +108,7 @@ def test_sagemaker_cores_tokens_are_taken_until_they_expire(start, aws, endpoint
 
 
 def generate_token(access_key, secret, seconds):
-    """sagemaker-core's own file does it. The package around that file would load pandas, scipy and more, so it is left out."""
+    """sagemaker-core's own file does it, loaded alone: the package around it would load pandas, scipy and more."""
     files = importlib.metadata.files("sagemaker-core")
     path = next(file.locate() for file in files if file.name == "token_generator.py")
     spec = importlib.util.spec_from_file_location("token_generator", path)
