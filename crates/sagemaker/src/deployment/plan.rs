@@ -87,10 +87,16 @@ impl Plan {
 
     fn blue_green(policy: &BlueGreenUpdate, sizes: &[Size]) -> Plan {
         let routing = &policy.traffic_routing_configuration;
-        // The part of what is new that a size of capacity means, for the smallest variant: none gets less than asked.
-        let share = |size: Option<CapacitySize>| {
-            let of = |count: &Size| f64::from(units_in(size, count.new)) / f64::from(count.new.max(1));
-            sizes.iter().map(of).fold(0.0, f64::max).clamp(0.01, 1.0)
+        // Percent are percent of the traffic; a number is its part of the instances, for the smallest variant: none
+        // gets less than was asked for.
+        let share = |size: Option<CapacitySize>| match size {
+            Some(CapacitySize { kind: CapacitySizeType::CapacityPercent, value }) => {
+                (f64::from(value) / 100.0).clamp(0.01, 1.0)
+            }
+            _ => {
+                let of = |count: &Size| f64::from(units_in(size, count.new)) / f64::from(count.new.max(1));
+                sizes.iter().map(of).fold(0.01, f64::max)
+            }
         };
         let steps = match routing.kind {
             TrafficRoutingType::AllAtOnce => vec![1.0],
@@ -99,9 +105,9 @@ impl Plan {
                 _ => vec![1.0],
             },
             TrafficRoutingType::Linear => {
-                let steps = (1.0 / share(routing.linear_step_size)).ceil();
                 let step = share(routing.linear_step_size);
-                (1..=steps as u32).map(|n| (f64::from(n) * step).min(1.0)).collect()
+                let before_the_last = (1.0 / step).ceil() as u32 - 1;
+                (1..=before_the_last).map(|n| f64::from(n) * step).chain([1.0]).collect()
             }
         };
         Plan {
@@ -181,6 +187,10 @@ mod tests {
         let linear =
             r#"{"Type":"LINEAR","WaitIntervalInSeconds":0,"LinearStepSize":{"Type":"CAPACITY_PERCENT","Value":34}}"#;
         assert_eq!(plan(&blue_green(linear), &[(100, 100)]).steps, [0.34, 0.68, 1.0]);
+        let linear =
+            r#"{"Type":"LINEAR","WaitIntervalInSeconds":0,"LinearStepSize":{"Type":"INSTANCE_COUNT","Value":1}}"#;
+        let forty_nine = plan(&blue_green(linear), &[(49, 49)]).steps;
+        assert_eq!((forty_nine.len(), forty_nine.last()), (49, Some(&1.0)));
         assert_eq!(plan(&blue_green(linear), &[]).steps, [1.0], "nothing to move traffic between");
         assert_eq!(Plan::of_endpoint(None, &[]), Plan::at_once());
     }

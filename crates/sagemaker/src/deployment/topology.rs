@@ -66,7 +66,11 @@ pub(super) fn topology<'a>(
             health: health(instances.iter().map(|(_, reached)| reached)),
             instances: routed(&instances, weight > 0.0),
         };
-        if is_shadow { shadow = Some(managed) } else { variants.push(managed) }
+        if !is_shadow {
+            variants.push(managed);
+        } else if is_in_force(progress, &group, revision) {
+            shadow = Some(managed);
+        }
     }
     let components = has_components.then(|| components(record, hosted, &reached)).transpose()?;
     let (name, async_output) = (fleet_name(record, own_account), async_output(record));
@@ -90,6 +94,16 @@ fn revisions(progress: &Progress) -> Vec<(String, u64)> {
     all.sort();
     all.dedup();
     all
+}
+
+/// Whether a revision of a group is the one that serves: the old one until all traffic has moved.
+fn is_in_force(progress: &Progress, group: &str, revision: u64) -> bool {
+    let change = progress.rollout.iter().find_map(|rollout| {
+        let group = rollout.groups.iter().find(|change| change.name == group)?;
+        Some(if rollout.share >= 1.0 { group.new } else { group.old })
+    });
+    let side = change.unwrap_or_else(|| progress.serving.get(group).copied());
+    side.is_some_and(|side| side.revision == revision)
 }
 
 /// The configuration and the variant that a revision of a group was made from.

@@ -9,10 +9,14 @@ use crate::records::{EndpointRecord, VariantRecord};
 /// has moved. So a variant that stays in place gets from both, and the sum is right at every step.
 pub(super) fn weight(record: &EndpointRecord, progress: &Progress, variant: &str, revision: u64) -> f64 {
     let part = |variants: &[VariantRecord]| {
-        let total: f64 = variants.iter().map(|variant| variant.desired_weight).sum();
+        let total = total(variants);
         if total > 0.0 { desired(variants, variant) / total } else { 0.0 }
     };
-    mixed(record, progress, variant, revision, part)
+    // The sum moves from the old one to the new one: a shadow's weight is relative to it.
+    let old = &record.serving.variants;
+    let new = record.update().map_or(old, |update| &update.target.variants);
+    let share = progress.rollout.as_ref().map_or(0.0, |rollout| rollout.share);
+    mixed(record, progress, variant, revision, part) * ((1.0 - share) * total(old) + share * total(new))
 }
 
 /// The weight of a revision of a variant as people are told it: on the scale of the weights that were asked for.
@@ -37,6 +41,10 @@ fn mixed(
     let from_old = if is_side(group.old) { (1.0 - rollout.share) * part(old) } else { 0.0 };
     let from_new = if is_side(group.new) { rollout.share * part(new) } else { 0.0 };
     from_old + from_new
+}
+
+fn total(variants: &[VariantRecord]) -> f64 {
+    variants.iter().map(|variant| variant.desired_weight).sum()
 }
 
 fn desired(variants: &[VariantRecord], name: &str) -> f64 {

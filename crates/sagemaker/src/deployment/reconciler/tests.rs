@@ -234,9 +234,9 @@ async fn variants_that_stay_the_same_keep_their_instances_and_both_configuration
     story.run("UpdateEndpoint", input);
     sleep(Duration::from_secs(60)).await;
     let of = |name: &str, revision: u64, weight: f64| (name.to_owned(), revision, weight);
-    assert_eq!(story.routed("ep"), [of("a", 1, 0.25 + 0.375), of("b", 1, 0.25), of("b", 2, 0.125)]);
+    assert_eq!(story.routed("ep"), [of("a", 1, 1.875), of("b", 1, 0.75), of("b", 2, 0.375)], "of three");
     story.settled("ep").await;
-    assert_eq!(story.routed("ep"), [of("a", 1, 0.75), of("b", 2, 0.25)]);
+    assert_eq!(story.routed("ep"), [of("a", 1, 3.0), of("b", 2, 1.0)]);
     let ids: Vec<_> = story.fleet.list().iter().map(|one| one.id.to_string()).collect();
     assert_eq!(ids, ["a-0", "a-1", "b-2", "b-3"]);
     story.reconciling.shutdown().await;
@@ -345,5 +345,41 @@ async fn instances_that_come_back_are_routed_to_as_they_come() {
         sleep(Duration::from_millis(6_500)).await;
     }
     assert_eq!(story.described("ep")["EndpointStatus"], "InService");
+    story.reconciling.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shadow_changes_when_all_traffic_has_moved() {
+    let story = Story::begin();
+    let shadowed = |name: &str, model: &str| {
+        let variant = |name: &str, weight: f64| {
+            json!({
+                "VariantName": name, "ModelName": model, "InstanceType": "ml.m5.large", "InitialInstanceCount": 1,
+                "InitialVariantWeight": weight
+            })
+        };
+        let input = json!({ "EndpointConfigName": name, "ProductionVariants": [variant("v", 2.0)],
+            "ShadowProductionVariants": [variant("s", 1.0)] });
+        story.run("CreateEndpointConfig", input);
+    };
+    shadowed("old", "m");
+    shadowed("new", "n");
+    let shadow = || {
+        let topology = story.fleet.topology();
+        let share = topology.endpoint("ep").unwrap().shadow().unwrap().clone();
+        (share.variant.revision(), share.weight, share.variant.instances(story.fleet.clock().now()).len())
+    };
+    story.run("CreateEndpoint", json!({ "EndpointName": "ep", "EndpointConfigName": "old" }));
+    story.settled("ep").await;
+    assert_eq!((story.routed("ep"), shadow()), (vec![("v".to_owned(), 1, 2.0)], (1, 1.0, 1)));
+    let traffic = json!({ "Type": "CANARY", "WaitIntervalInSeconds": 600,
+        "CanarySize": { "Type": "CAPACITY_PERCENT", "Value": 50 } });
+    let deployment = json!({ "BlueGreenUpdatePolicy": { "TrafficRoutingConfiguration": traffic } });
+    let input = json!({ "EndpointName": "ep", "EndpointConfigName": "new", "DeploymentConfig": deployment });
+    story.run("UpdateEndpoint", input);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(shadow(), (1, 1.0, 1));
+    story.settled("ep").await;
+    assert_eq!(shadow(), (2, 1.0, 1));
     story.reconciling.shutdown().await;
 }
