@@ -106,7 +106,8 @@ impl Plan {
             },
             TrafficRoutingType::Linear => {
                 let step = share(routing.linear_step_size);
-                let before_the_last = (1.0 / step).ceil() as u32 - 1;
+                // Forty-nine steps of a forty-ninth are all, whatever the last bit says.
+                let before_the_last = (1.0 / step - 1e-6).ceil() as u32 - 1;
                 (1..=before_the_last).map(|n| f64::from(n) * step).chain([1.0]).collect()
             }
         };
