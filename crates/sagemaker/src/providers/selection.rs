@@ -1,10 +1,11 @@
 //! Which provider an instance comes from.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use isotherm_config::{EmulatedProvider, Provider as Settings, ProviderRule};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{InstanceOrder, ProcessProvider, Provider, Standing, StaticProvider};
@@ -13,6 +14,8 @@ use super::{InstanceOrder, ProcessProvider, Provider, Standing, StaticProvider};
 #[derive(Debug, Clone)]
 pub struct Providers {
     rules: Arc<[(ProviderRule, Arc<dyn Provider>)]>,
+    /// Who was given which order.
+    owners: Arc<Mutex<HashMap<String, Arc<dyn Provider>>>>,
 }
 
 /// No rule fits what was asked for.
@@ -41,13 +44,13 @@ impl Providers {
                 Settings::Static(settings) => Arc::new(StaticProvider::new(settings.clone())),
             }
         };
-        Providers { rules: rules.iter().map(|rule| (rule.clone(), provider(rule))).collect() }
+        Providers { rules: rules.iter().map(|rule| (rule.clone(), provider(rule))).collect(), owners: Arc::default() }
     }
 
     /// One provider for everything.
     pub fn only(provider: Arc<dyn Provider>) -> Providers {
         let rule = ProviderRule::for_any(Settings::Emulated(EmulatedProvider::default()));
-        Providers { rules: [(rule, provider)].into() }
+        Providers { rules: [(rule, provider)].into(), owners: Arc::default() }
     }
 
     /// The provider of an instance of this kind with this image.
@@ -61,15 +64,25 @@ impl Providers {
     /// Begins to start an instance at its provider; one without a provider has failed.
     pub fn start(&self, order: InstanceOrder) -> watch::Receiver<Standing> {
         match self.find(&order.instance_type, order.image.as_deref()) {
-            Ok(provider) => provider.start(order),
+            Ok(provider) => {
+                self.owners.lock().insert(order.key.clone(), Arc::clone(provider));
+                provider.start(order)
+            }
             Err(error) => watch::channel(Standing::Failed(error.to_string())).1,
         }
     }
 
-    /// Ends an instance wherever it came from: the configuration may have changed since.
+    /// Ends an instance at the provider that was given the order. One that nobody was given in this life of the
+    /// process may be left of an earlier one, at any of them: the configuration may have changed since.
     pub async fn stop(&self, key: &str) {
-        for (_, provider) in &*self.rules {
-            provider.stop(key.to_owned()).await;
+        let owner = self.owners.lock().remove(key);
+        match owner {
+            Some(provider) => provider.stop(key.to_owned()).await,
+            None => {
+                for (_, provider) in &*self.rules {
+                    provider.stop(key.to_owned()).await;
+                }
+            }
         }
     }
 

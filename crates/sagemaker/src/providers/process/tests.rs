@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 use super::*;
-use crate::providers::{Reached, call};
+use crate::providers::{CallError, Reached, call};
 
 /// Answers every GET with 200 on the port in `$1`, until it is told to end.
 const ENGINE: &str = r#"
@@ -61,8 +61,6 @@ async fn get(reached: &Reached, path: &str) -> Result<String, CallError> {
     let (_, body) = call(reached, http::Method::GET, path, bytes::Bytes::new(), Duration::from_secs(5)).await?;
     Ok(String::from_utf8(body.to_vec()).unwrap())
 }
-
-use crate::providers::CallError;
 
 #[tokio::test]
 async fn a_program_starts_answers_and_is_started_again_when_it_ends() {
@@ -137,6 +135,7 @@ async fn killed_router(folder: &TempDir, key: &str, words: &[String]) -> (tokio:
 }
 
 #[tokio::test]
+#[cfg_attr(not(target_os = "linux"), ignore = "without /proc no process is found again")]
 async fn after_a_crash_engines_are_found_again_and_what_nobody_wants_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let words: Vec<_> = ["python3", "-c", ENGINE, "{port}"].iter().map(|word| (*word).to_owned()).collect();
