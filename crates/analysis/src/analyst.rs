@@ -3,8 +3,9 @@
 use isotherm_wire::api::Api;
 use isotherm_wire::request::Described;
 
+use crate::Analysis;
 use crate::breaks::{Breaks, Shared};
-use crate::chain::{Block, extend, tokens, units};
+use crate::chain::{Block, TEXT_BLOCK_BYTES, extend, tokens, units};
 use crate::clients::Clients;
 use crate::entry::{Content, Entry, Microseconds};
 use crate::findings::{Break, Findings, KeyFindings, Sharing, TokenSource};
@@ -42,6 +43,7 @@ pub(crate) struct Analyst {
     known: Known,
     /// The ends of prompts: what a later prompt has behind one is the answer.
     ends: Known,
+    most_simulated: usize,
     text: Option<Text>,
     keys: Option<Keys>,
     counted: Counted,
@@ -59,6 +61,9 @@ struct Text {
     breaks: Breaks,
     clients: Clients,
     repaired_units: u64,
+    /// The repaired prompts, for the simulator, and their ends.
+    repaired: Kept,
+    repaired_ends: Known,
     native: u64,
 }
 
@@ -107,6 +112,7 @@ impl Analyst {
             kept: Kept::new(most_simulated),
             known: Known::new(REMEMBERED),
             ends: Known::new(REMEMBERED),
+            most_simulated,
             text: None,
             keys: None,
             counted: Counted::default(),
@@ -146,12 +152,14 @@ impl Analyst {
         let native = (api == Api::Invocations).then_some(body);
         let prefixes = of_text(&self.prompt, native, scope, &mut self.scratch);
         self.prefixes.take(&prefixes);
-        let keep_text = self.keep_text;
+        let (keep_text, most_simulated) = (self.keep_text, self.most_simulated);
         let text = self.text.get_or_insert_with(|| Text {
             requests: 0,
             breaks: Breaks::new(keep_text),
             clients: Clients::default(),
             repaired_units: 0,
+            repaired: Kept::new(most_simulated),
+            repaired_ends: Known::new(REMEMBERED),
             native: 0,
         });
         text.requests += 1;
@@ -159,11 +167,15 @@ impl Analyst {
         text.clients.take(api, body, &described, &self.prompt);
         let Shared { units, repaired_units } = text.breaks.take(&self.prompt, &self.blocks, scope);
         text.repaired_units += repaired_units;
+        let (blocks, blocks_of_pieces) = text.breaks.last_repaired();
+        mark_answers(&self.prompt, blocks, |piece| blocks_of_pieces[piece], &mut text.repaired_ends);
+        text.repaired.take(blocks, entry.at, entry.output_tokens, entry.session);
         self.shared_lengths.add(units);
-        mark_answers(&self.prompt, &mut self.blocks, &self.ends);
-        if let Some(last) = self.blocks.last() {
-            self.ends.insert(last.hash);
-        }
+        let blocks_of = |piece: usize| {
+            let piece = &self.prompt.pieces[piece];
+            piece.end.saturating_sub(piece.start).div_ceil(TEXT_BLOCK_BYTES).max(1)
+        };
+        mark_answers(&self.prompt, &mut self.blocks, blocks_of, &mut self.ends);
         let length: u64 = self.blocks.iter().map(|block| u64::from(block.units)).sum();
         self.counted.estimated_units += length;
         if let Some(tokens) = entry.prompt_tokens {
@@ -211,7 +223,7 @@ impl Analyst {
     }
 
     /// What was found, and what a simulator can replay.
-    pub(crate) fn finish(self, logs: Vec<LogCounts>, out_of_order: u64) -> (Findings, Kept, f64) {
+    pub(crate) fn finish(self, logs: Vec<LogCounts>, out_of_order: u64) -> Analysis {
         let factor = self.counted.factor();
         let total = tokens(self.counted.units) * factor;
         let has_chains = self.counted.chains > 0;
@@ -248,7 +260,8 @@ impl Analyst {
             reported_hit_rate: (self.counted.reported_prompt > 0).then_some(reported),
             notes,
         };
-        (findings, self.kept, factor)
+        let repaired = self.text.filter(|text| text.requests == self.requests).map(|text| text.repaired);
+        Analysis { findings, kept: self.kept, repaired, token_factor: factor }
     }
 
     fn breaks_of(&self, text: &Text, factor: f64, total: f64) -> Vec<Break> {
@@ -362,21 +375,25 @@ fn scope(described: &Described<'_>) -> u64 {
     })
 }
 
-/// Marks the messages of the assistant that stand where an earlier prompt ended.
-fn mark_answers(prompt: &Prompt, blocks: &mut [Block], ends: &Known) {
+/// Marks the messages of the assistant that stand where an earlier prompt ended, and remembers the end of this one.
+/// `blocks_of` tells how many blocks a piece has, by its number.
+fn mark_answers(prompt: &Prompt, blocks: &mut [Block], blocks_of: impl Fn(usize) -> usize, ends: &mut Known) {
     let mut at = 0_usize;
     let mut answer = None;
-    for piece in &prompt.pieces {
-        let count = piece.end.saturating_sub(piece.start).div_ceil(crate::chain::TEXT_BLOCK_BYTES).max(1);
+    for (number, piece) in prompt.pieces.iter().enumerate() {
+        let count = blocks_of(number);
         let place = piece.place();
         let is_assistant = place.kind == PlaceKind::Message && place.role == Role::Assistant;
         if is_assistant && answer != place.message {
-            let follows = at.checked_sub(1).and_then(|last: usize| blocks.get(last));
+            let follows = at.checked_sub(1).and_then(|last| blocks.get(last));
             answer = follows.filter(|last| ends.contains(last.hash)).and(place.message);
         }
         if is_assistant && answer == place.message {
             blocks[at..at + count].iter_mut().for_each(|block| block.generated = true);
         }
         at += count;
+    }
+    if let Some(last) = blocks.last() {
+        ends.insert(last.hash);
     }
 }

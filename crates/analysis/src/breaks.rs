@@ -41,7 +41,9 @@ pub(crate) struct Breaks {
 /// Memory that is used again for each prompt.
 #[derive(Debug, Default)]
 struct Scratch {
+    /// Of the repaired prompt, and how many each of its pieces has.
     blocks: Vec<Block>,
+    blocks_of_pieces: Vec<usize>,
     text: Vec<u8>,
     volatile: Vec<Volatile>,
 }
@@ -93,6 +95,11 @@ impl Breaks {
         Shared { units, repaired_units: repaired_units.max(units) }
     }
 
+    /// The blocks of the last prompt, repaired, and how many each of its pieces has.
+    pub(crate) fn last_repaired(&mut self) -> (&mut [Block], &[usize]) {
+        (&mut self.scratch.blocks, &self.scratch.blocks_of_pieces)
+    }
+
     /// The places that cost most, the worst first.
     pub(crate) fn worst(&self, count: usize) -> Vec<Site> {
         self.sites.worst(count)
@@ -105,8 +112,9 @@ impl Breaks {
 
     /// How much of the repaired prompt is known. Leaves its blocks.
     fn repaired_units(&mut self, prompt: &Prompt, scope: u64, scratch: &mut Scratch) -> u64 {
-        let Scratch { blocks, text, volatile } = scratch;
+        let Scratch { blocks, blocks_of_pieces, text, volatile } = scratch;
         blocks.clear();
+        blocks_of_pieces.clear();
         let mut hash = scope;
         for piece in &prompt.pieces {
             text.clear();
@@ -116,7 +124,9 @@ impl Breaks {
                 volatile::find(prompt.text(piece), volatile);
                 volatile::mask(prompt.text(piece), volatile, text);
             }
+            let before = blocks.len();
             hash = chain_piece(hash, piece, text, blocks);
+            blocks_of_pieces.push(blocks.len() - before);
         }
         let known = blocks.iter().take_while(|block| self.repaired.contains(block.hash));
         known.map(|block| u64::from(block.units)).sum()

@@ -77,6 +77,8 @@ pub struct Analysis {
     /// What was found.
     pub findings: Findings,
     kept: Kept,
+    /// The same requests with what breaks sharing repaired; `None` where there is no text.
+    repaired: Option<Kept>,
     /// By what estimated lengths are multiplied.
     token_factor: f64,
 }
@@ -92,6 +94,5 @@ pub fn analyse(inputs: &[Input], options: &Options, watch: &dyn Watch) -> Result
         analyst.take(entry);
     }
     let out_of_order = logs.out_of_order();
-    let (findings, kept, token_factor) = analyst.finish(logs.counts()?, out_of_order);
-    Ok(Analysis { findings, kept, token_factor })
+    Ok(analyst.finish(logs.counts()?, out_of_order))
 }

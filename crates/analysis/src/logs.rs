@@ -113,20 +113,19 @@ impl<'w> Logs<'w> {
     /// # Errors
     /// When one had records and no request among them.
     pub(crate) fn counts(self) -> Result<Vec<LogCounts>, LogError> {
-        let counts = self.logs.into_iter().map(|log| log.counts);
-        counts
-            .map(|counts| match counts.format {
-                Some(format) if counts.requests == 0 => Err(LogError::NoRequests {
-                    log: counts.log,
-                    format,
-                    why: match counts.what_was_wrong.into_iter().next() {
-                        Some(what) => what,
-                        None => format!("its {} records carry no prompt", counts.others),
-                    },
-                }),
-                _ => Ok(counts),
-            })
-            .collect()
+        let counts: Vec<LogCounts> = self.logs.into_iter().map(|log| log.counts).collect();
+        let nothing_at_all = counts.iter().all(|counts| counts.requests == 0);
+        let useless = |counts: &&LogCounts| counts.requests == 0 && (nothing_at_all || counts.format.is_some());
+        if let Some(counts) = counts.iter().find(useless) {
+            let why = match (counts.what_was_wrong.first(), counts.others) {
+                (Some(what), _) => what.clone(),
+                (None, 0) => "it is empty".to_owned(),
+                (None, others) => format!("its {others} records carry no prompt"),
+            };
+            let (log, format) = (counts.log.clone(), counts.format.unwrap_or(Format::Bodies));
+            return Err(LogError::NoRequests { log, format, why });
+        }
+        Ok(counts)
     }
 
     /// The request that comes first of those that the logs have next; without a time it comes at once.
@@ -271,6 +270,8 @@ mod tests {
         let (_folder, inputs) = folder(&[("a", b"{\"level\":\"info\"}\n")]);
         let error = times(&inputs).1.unwrap_err().to_string();
         assert!(error.contains("no request in it, read as bodies") && error.contains("record 1: neither"), "{error}");
+        let (_folder, inputs) = folder(&[("a", b"")]);
+        assert!(times(&inputs).1.unwrap_err().to_string().contains("it is empty"));
         assert!(Logs::open(&[Input::File("/nowhere/log".into())], None, &()).is_err());
     }
 }

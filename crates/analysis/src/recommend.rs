@@ -68,6 +68,9 @@ pub struct Recommendation {
     pub each_best: Figures,
     /// By which share the worst of the three figures misses that of the best setting; at most [`TOLERANCE`].
     pub shortfall: f64,
+    /// What the best of the prefix strategies would give if what breaks sharing were repaired; `None` where that is
+    /// little or nothing.
+    pub repaired: Option<Compared>,
     /// The strategies side by side.
     pub strategies: Vec<Compared>,
     /// What no routing can beat.
@@ -204,6 +207,7 @@ impl Analysis {
             return Ok(None);
         };
         let predicted = compared.iter().find(|one| one.strategy == strategy).map_or(chosen.figures, |one| one.figures);
+        let repaired = self.simulate_repaired(&scenario, wanted, watch)?;
         let rule: Vec<Rule> = strategy.parse().into_iter().collect();
         let (sizes, instances, why_instances) =
             sizes::search(&Scenario { strategies: rule, ..scenario }, wanted, watch)?;
@@ -231,11 +235,42 @@ impl Analysis {
             best: searched.best,
             each_best: searched.each_best,
             shortfall: chosen.figures.shortfall(&searched.best.figures),
+            repaired,
             strategies: compared,
             bound,
             tried: searched.tried,
             sizes,
         }))
+    }
+}
+
+/// Repairing is only simulated where it makes so much more of the tokens come again.
+const WORTH_REPAIRING: f64 = 0.02;
+
+impl Analysis {
+    /// The same requests on the same fleet as if nothing broke sharing, with the recommended and the default parameters
+    /// and with `ADAPTIVE`: the best of them.
+    fn simulate_repaired(
+        &self,
+        scenario: &Scenario,
+        wanted: &Wanted,
+        watch: &dyn Watch,
+    ) -> Result<Option<Compared>, InvalidScenario> {
+        let sharing = self.findings.sharing.as_ref();
+        let gain = sharing.and_then(|sharing| Some(sharing.repaired_hit_rate? - sharing.infinite_hit_rate.value));
+        let (Some(repaired), true) = (&self.repaired, gain.is_some_and(|gain| gain >= WORTH_REPAIRING)) else {
+            return Ok(None);
+        };
+        let default = PrefixAware::default();
+        let rules = [&scenario.prefix_aware, &default]
+            .map(|parameters| Rule::prefix_aware(parameters.prefix_length, parameters.concurrency_threshold));
+        let strategies = rules.into_iter().chain("ADAPTIVE".parse()).collect();
+        let workload = repaired.workload(self.token_factor, wanted.users.max(1), wanted.think).into();
+        let study = compare(&Scenario { workload, strategies, ..scenario.clone() }, wanted.jobs, watch)?;
+        let compared: Vec<Compared> = study.report.strategies.iter().filter_map(Compared::of).collect();
+        let best = Figures::best(compared.iter().map(|one| one.figures));
+        let shortfall = |one: &Compared| best.map_or(0.0, |best| one.figures.shortfall(&best));
+        Ok(compared.into_iter().min_by(|left, right| shortfall(left).total_cmp(&shortfall(right))))
     }
 }
 

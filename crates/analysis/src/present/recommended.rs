@@ -26,7 +26,7 @@ fn recommended(found: &Recommendation) -> Section {
             format!("{} to {} are as good", whole(low.into()), whole(high.into()))
         }
     };
-    let table = vec![
+    let mut table = vec![
         row(["Strategy", &found.strategy, ""]),
         vec!["PrefixLength".to_owned(), whole(found.prefix_length.into()), range(found.prefix_length_range)],
         vec![
@@ -35,8 +35,11 @@ fn recommended(found: &Recommendation) -> Section {
             range(found.concurrency_threshold_range),
         ],
         vec!["Instances".to_owned(), whole(found.instances.into()), format!("asked about {}", found.replay.instances)],
-        vec!["Predicted".to_owned(), String::new(), figures(&found.predicted, found.replay.instances)],
+        row(["Predicted", &found.strategy, &figures(&found.predicted)]),
     ];
+    if let Some(repaired) = &found.repaired {
+        table.push(row(["If repaired", &repaired.strategy, &figures(&repaired.figures)]));
+    }
     let reasons = &found.reasons;
     let mut sentences = vec![
         format!("Strategy: {}.", reasons.strategy),
@@ -65,16 +68,16 @@ fn recommended(found: &Recommendation) -> Section {
         ));
     }
     if found.strategy != "PREFIX_AWARE" {
-        let would = figures(&found.prefix_aware, found.replay.instances);
+        let would = figures(&found.prefix_aware);
         sentences.push(format!("PREFIX_AWARE, to which alone length and threshold matter, would give {would}."));
     }
     sentences.push(replayed(&found.replay));
     section("Recommendation", table, 3, sentences)
 }
 
-fn figures(figures: &Figures, instances: u32) -> String {
+fn figures(figures: &Figures) -> String {
     format!(
-        "TTFT P50 {} ms, P90 {} ms, hit rate {} on {instances} instances",
+        "TTFT P50 {} ms, P90 {} ms, hit rate {}",
         milliseconds(figures.ttft_p50_ms),
         milliseconds(figures.ttft_p90_ms),
         percent(figures.hit_rate)

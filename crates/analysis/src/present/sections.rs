@@ -38,7 +38,8 @@ pub(super) fn notes(findings: &Findings) -> Option<Section> {
     let mut sentences = Vec::new();
     for log in findings.logs.iter().filter(|log| log.wrong > 0) {
         let first = log.what_was_wrong.join("; ");
-        sentences.push(format!("{}: {} records could not be read: {first}.", log.log, whole(log.wrong)));
+        let records = if log.wrong == 1 { "one record".to_owned() } else { format!("{} records", whole(log.wrong)) };
+        sentences.push(format!("{}: {records} could not be read: {first}.", log.log));
     }
     sentences.extend(findings.notes.iter().cloned());
     (!sentences.is_empty()).then(|| section("To know", Vec::new(), 0, sentences))

@@ -50,6 +50,9 @@ fn a_report_names_the_position_the_loss_and_what_to_configure_and_no_text() {
     for part in ["THE LOG", "HIT RATE BY CACHE SIZE", "PrefixLength", "ConcurrencyThreshold", "move the time behind"] {
         assert!(text.contains(part), "{part} is missing in {text}");
     }
+    let repaired = told.recommendation.as_ref().unwrap().repaired.as_ref().unwrap();
+    assert!(repaired.figures.hit_rate > 0.9, "{repaired:?}");
+    assert!(text.contains("\nIf repaired "), "{text}");
     assert!(!text.contains("thermal") && !text.contains("secret-word"), "text was printed");
     assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
 }

@@ -237,12 +237,12 @@ fn run_around(
     line[first..=last].to_vec()
 }
 
-/// The setting that is nearest to the geometric middle of a run.
+/// The setting that is nearest to the geometric middle of a run, the higher of two.
 fn middle(run: &[Tried], moving: &dyn Fn(&Tried) -> u32) -> Option<Tried> {
     let logarithm = |tried: &Tried| f64::from(moving(tried)).ln();
     let middle = (logarithm(run.first()?) + logarithm(run.last()?)) / 2.0;
     let distance = |tried: &&Tried| (logarithm(tried) - middle).abs();
-    run.iter().min_by(|left, right| distance(left).total_cmp(&distance(right))).copied()
+    run.iter().rev().min_by(|left, right| distance(left).total_cmp(&distance(right))).copied()
 }
 
 /// Of lengths that tell the same prompts apart only one, since routing cannot differ but by chance.
@@ -310,7 +310,7 @@ mod tests {
             }
         }
         let found = chosen(all);
-        assert_eq!((found.chosen.prefix_length, found.chosen.concurrency_threshold), (1_024, 8));
+        assert_eq!((found.chosen.prefix_length, found.chosen.concurrency_threshold), (1_024, 16));
         assert_eq!((found.lengths, found.thresholds), ([512, 2_048], [8, 16]));
         assert!(found.chosen.figures.shortfall(&found.best.figures) <= TOLERANCE);
         assert_eq!((found.best.prefix_length, found.best.concurrency_threshold), (512, 8));
