@@ -2,6 +2,7 @@
 
 mod analyze;
 mod bench;
+mod binary_swap;
 mod canaries;
 mod changes_under_load;
 mod death_of_an_engine;

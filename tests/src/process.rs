@@ -1,6 +1,8 @@
 //! The real binary as a child process: started, read, signalled, and gone with the test.
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -40,8 +42,11 @@ impl Running {
     pub fn start_with<S: AsRef<str>>(arguments: &[S], change: impl FnOnce(&mut Command)) -> Running {
         let mut command = isotherm(arguments);
         change(&mut command);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Running {
         let mut child = command
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -51,6 +56,15 @@ impl Running {
         let mut running = Running { child, command: format!("{command:?}"), url: String::new(), admin: None, output };
         running.wait_until_ready(&lines);
         running
+    }
+
+    /// As [`Running::start`], with a listening socket handed over as systemd does it.
+    pub fn start_on<S: AsRef<str>>(socket: &TcpListener, arguments: &[S]) -> Running {
+        let socket = socket.try_clone().expect("a descriptor");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", r#"LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@" 3<&0 0</dev/null"#]);
+        shell.arg(binary()).args(arguments.iter().map(AsRef::as_ref)).stdin(OwnedFd::from(socket));
+        Self::spawn(shell)
     }
 
     /// Where the data plane, or the engine, is served: `http://127.0.0.1:PORT`.
@@ -172,7 +186,7 @@ fn isotherm<S: AsRef<str>>(arguments: &[S]) -> Command {
             command.env_remove(name);
         }
     }
-    command.args(arguments.iter().map(AsRef::as_ref));
+    command.args(arguments.iter().map(AsRef::as_ref)).stdin(Stdio::null());
     command
 }
 

@@ -7,6 +7,7 @@ mod emulated_instances;
 mod exit;
 mod flags;
 mod fleet_of_engines;
+mod inherited;
 mod output;
 mod router;
 mod scenario_file;

@@ -16,6 +16,7 @@ use isotherm_telemetry::{AccessLog, Metrics};
 
 use crate::aws::Cloud;
 use crate::exit::Failure;
+use crate::inherited;
 use crate::signals::Hangups;
 
 /// How long the last lines of the access log may take to be written.
@@ -66,6 +67,7 @@ impl Router {
         metrics.config_loaded(SystemTime::now());
         let access_log = open_access_log(&config.access_log, &metrics)?;
 
+        let inherited = inherited::listener(config.listen)?;
         // Bound first: a port that is taken should be told before anything else happens.
         let admin = AdminPlane::bind(config.admin.listen)
             .await
@@ -81,7 +83,8 @@ impl Router {
         hear_of_instances(&fleet).await;
 
         let cloud = config.aws.as_ref().map(|aws| Cloud::open(aws, &fleet)).transpose()?;
-        let (settings, front_door) = (Settings::of(&config), cloud.as_ref().map(Cloud::front_door));
+        let settings = Settings { inherited, ..Settings::of(&config) };
+        let front_door = cloud.as_ref().map(Cloud::front_door);
         let started = DataPlane::start(settings, fleet.clone(), Arc::clone(&metrics), access_log.clone(), front_door);
         let data_plane = match started {
             Ok(data_plane) => data_plane,

@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::asynchronous::Backlog;
 use crate::aws::FrontDoor;
-use crate::listener::listen;
+use crate::listener::{listen, share};
 use crate::runtime::{self, Equipment};
 use crate::settings::{Rules, Settings, SharedRules};
 use crate::stop::Phase;
@@ -83,7 +83,10 @@ impl DataPlane {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let sockets = listen(settings.listen, threads)?;
+        let sockets = match &settings.inherited {
+            Some(socket) => share(socket, threads)?,
+            None => listen(settings.listen, threads)?,
+        };
         let address = sockets.first().ok_or(io::ErrorKind::InvalidInput)?.local_addr()?;
         let connections = Arc::new(Semaphore::new(settings.rules.limits.connections as usize));
         let rules = Arc::new(ArcSwap::from_pointee(settings.rules));

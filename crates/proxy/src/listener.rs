@@ -1,7 +1,7 @@
 //! Listening: one socket for each thread on one address, over which the kernel spreads the connections.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -13,7 +13,7 @@ const BACKLOG: i32 = 4_096;
 /// # Errors
 ///
 /// When the address can't be listened on: taken by another process, not of this machine, or not allowed.
-pub(crate) fn listen(address: SocketAddr, sockets: usize) -> io::Result<Vec<std::net::TcpListener>> {
+pub(crate) fn listen(address: SocketAddr, sockets: usize) -> io::Result<Vec<TcpListener>> {
     // Sockets that share a port don't complain when another process of the same user shares it, too: a first one that
     // does not share finds out.
     if address.port() != 0 {
@@ -25,7 +25,17 @@ pub(crate) fn listen(address: SocketAddr, sockets: usize) -> io::Result<Vec<std:
     std::iter::once(Ok(first)).chain(others).collect()
 }
 
-fn open(address: SocketAddr, shared: bool) -> io::Result<std::net::TcpListener> {
+/// A socket that listens already, once for each thread.
+///
+/// # Errors
+///
+/// When it can't be cloned: no more descriptors.
+pub(crate) fn share(socket: &TcpListener, threads: usize) -> io::Result<Vec<TcpListener>> {
+    socket.set_nonblocking(true)?;
+    (0..threads).map(|_| socket.try_clone()).collect()
+}
+
+fn open(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // A restart must not wait for connections of the last run to time out.
     socket.set_reuse_address(true)?;

@@ -1,7 +1,7 @@
 //! What the data plane is told by the configuration: the part that stands for its life, and the part that a reload
 //! changes.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ use isotherm_core::HashSeed;
 pub struct Settings {
     /// Where it listens; port 0 takes any free one.
     pub listen: SocketAddr,
+    /// A socket that listens already; then all threads share it, and it goes on listening when they have ended.
+    pub inherited: Option<Arc<TcpListener>>,
     /// How many threads serve; 0 for one per core.
     pub threads: usize,
     /// Where inputs and answers of asynchronous invocations lie; `None`: none are accepted.
@@ -53,7 +55,7 @@ impl Settings {
     /// What a configuration says, with one thread per core.
     pub fn of(config: &Config) -> Settings {
         let async_dir = config.aws.as_ref().map(|aws| aws.async_dir.clone());
-        Settings { listen: config.listen, threads: 0, async_dir, rules: Rules::of(config) }
+        Settings { listen: config.listen, inherited: None, threads: 0, async_dir, rules: Rules::of(config) }
     }
 }
 
