@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use isotherm_core::{
-    Choice, Generation, InstanceId, ModelHash, PrefixKey, Prompt, Refusal, RouteRequest, Time, VariantState,
+    Choice, Generation, InstanceId, ModelHash, PrefixKey, Prompt, Reason, Refusal, RouteRequest, Time, VariantState,
 };
 use isotherm_telemetry::Gauge;
 use rand_pcg::Pcg64;
@@ -313,9 +313,11 @@ fn index_of(waiters: &VecDeque<Waiter>, ticket: Ticket) -> Option<usize> {
     waiters.binary_search_by_key(&ticket, |waiter| waiter.standing.ticket).ok()
 }
 
-/// Whether a prompt that has a home was placed elsewhere.
+/// Whether a prompt was placed away from its home, and only because that has no room.
 pub(super) fn is_away_from_home(choice: &Choice<Arc<Instance>>) -> bool {
-    choice.decision.home.as_ref().is_some_and(|home| *home != choice.decision.chosen)
+    let decision = &choice.decision;
+    let for_want_of_room = matches!(decision.reason, Reason::Spill | Reason::Saturated);
+    for_want_of_room && decision.home.as_ref().is_some_and(|home| *home != decision.chosen)
 }
 
 impl Waiter {

@@ -269,6 +269,22 @@ fn a_pinned_waiter_waits_for_its_own_instance() {
 }
 
 #[test]
+fn who_is_pinned_waits_for_no_home() {
+    let variant = variant(2);
+    let now = variant.clock().now();
+    let key = |key: u128| isotherm_core::PrefixKey::from_u128(key);
+    let home = |number| variant.order(key(number), None, now)[0].now.instance.id().clone();
+    let number = (0..).find(|&number| home(number).as_str() == "a").unwrap();
+    let b = InstanceId::from("b");
+    let request = RouteRequest { key: Some(key(number)), pinned: Some(&b), ..ANY };
+    let (_on_a, on_b) =
+        (choose(&variant, &RouteRequest { pinned: None, ..request }).unwrap(), choose(&variant, &ANY).unwrap());
+    let mut waiting = wait(&variant, &request);
+    drop(on_b);
+    assert!(matches!(look(&mut waiting), Poll::Ready(Ok(_))));
+}
+
+#[test]
 fn whatever_makes_room_places_who_waits() {
     type Change = fn(&Arc<Variant>);
     let add: Change = |variant| {

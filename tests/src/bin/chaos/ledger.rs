@@ -100,3 +100,37 @@ impl fmt::Display for Ledger {
         write!(f, "generations known complete    {:>8}", entries.completed.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn record(number: u64, aborted: bool) -> Value {
+        json!({
+            "method": "POST", "status": 200, "number": number, "arrived_ms": 1.0, "aborted": aborted,
+            "in_flight": false, "output_tokens": 8, "headers": [["x-request-id", "chaos-7"]],
+        })
+    }
+
+    #[test]
+    fn a_second_generation_is_wrong_and_the_same_told_twice_is_not() {
+        let ledger = Ledger::default();
+        ledger.generated(0, &record(1, false));
+        ledger.generated(0, &record(1, false));
+        ledger.generated(1, &record(1, true));
+        assert!(ledger.wrong().is_empty());
+        ledger.generated(1, &record(2, false));
+        assert_eq!(ledger.wrong(), ["chaos-7 was generated 2 times"]);
+    }
+
+    #[test]
+    fn a_request_ends_once_and_in_an_answer_that_may_be() {
+        let ledger = Ledger::default();
+        ledger.ended("chaos-1", Ending::Whole);
+        ledger.ended("chaos-2", Ending::Status(404));
+        ledger.ended("chaos-1", Ending::Left);
+        assert_eq!(ledger.wrong().len(), 2);
+        assert_eq!(ledger.answered(), 0);
+    }
+}
