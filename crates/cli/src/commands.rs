@@ -8,4 +8,5 @@ pub(crate) mod explain;
 pub(crate) mod instances;
 pub(crate) mod serve;
 pub(crate) mod simulate;
+pub(crate) mod top;
 pub(crate) mod up;

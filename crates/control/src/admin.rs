@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 
 use crate::answer::Problem;
 use crate::api;
+use crate::dashboard;
 use crate::observer::Observer;
 use crate::reload::Reloader;
 use crate::token::AdminToken;
@@ -80,11 +81,12 @@ fn routes(state: AdminState, observer: Observer) -> Router {
         .route("/metrics", get(metrics))
         .route("/livez", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
+        .merge(dashboard::routes())
         .merge(api::routes(&state, observer))
         .fallback(|| async {
             Problem::new(
                 StatusCode::NOT_FOUND,
-                "there is nothing here; see /metrics, /livez, /readyz, /api/instances, /api/overview",
+                "there is nothing here; see / (the dashboard), /metrics, /livez, /readyz, /api/instances, /api/overview",
             )
         })
         .with_state(state)

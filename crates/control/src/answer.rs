@@ -28,7 +28,7 @@ impl Problem {
     }
 
     pub(crate) fn misdirected(host: &str) -> Problem {
-        let message = format!("the admin API is called by address or as localhost, not as {host:?}");
+        let message = format!("the admin plane is called by address or as localhost, not as {host:?}");
         Problem::new(StatusCode::MISDIRECTED_REQUEST, message)
     }
 }

@@ -19,12 +19,15 @@ pub(crate) async fn admit(State(token): State<AdminToken>, request: Request, nex
 }
 
 fn check(headers: &HeaderMap, token: &AdminToken) -> Result<(), Problem> {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
-    if !names_by_address(host) {
-        return Err(Problem::misdirected(host));
-    }
+    called_by_address(headers)?;
     let offered = headers.get(header::AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     if offered.is_some_and(|offered| token.admits(offered)) { Ok(()) } else { Err(Problem::unauthenticated()) }
+}
+
+/// Whether the request names this host by address, or as `localhost`.
+pub(crate) fn called_by_address(headers: &HeaderMap) -> Result<(), Problem> {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
+    if names_by_address(host) { Ok(()) } else { Err(Problem::misdirected(host)) }
 }
 
 /// A page from elsewhere can make a browser send requests here under a name of its own (DNS rebinding), never under an

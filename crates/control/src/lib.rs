@@ -5,6 +5,7 @@ mod admin;
 mod answer;
 mod api;
 mod aws;
+mod dashboard;
 mod guard;
 mod observer;
 mod reload;

@@ -1,0 +1,263 @@
+// Asks the router for its overview again and again, and shows it.
+
+import { bars, clock, compact, distribution, element, fillTable, number, percent, shareMap, shareOverTime, spark } from "./draw.js";
+import { languages } from "./words.js";
+
+const EVERY = 2000, LONGEST_WAIT = 30000, STALE_AFTER = 12, OUTCOMES = ["hit", "miss", "spill", "unknown"];
+const find = id => document.getElementById(id);
+
+let words = languages.en, overview = null, answered = 0, paused = false, wait = EVERY, timer = null, chosen = null;
+// The token stays in this tab: other tabs, and this one once it is closed, do not have it.
+let token = sessionStorage.getItem("isotherm-token");
+
+async function ask(path, options = {}) {
+  return fetch(path, { ...options, headers: { authorization: `Bearer ${token}` }, cache: "no-store" });
+}
+
+async function look() {
+  clearTimeout(timer);
+  if (!token) return signIn("");
+  if (!paused && !document.hidden) {
+    try {
+      const answer = await ask("api/overview?points=180&requests=50");
+      if (answer.status === 401) return signIn(words.token_wrong);
+      if (!answer.ok) throw new Error(`${answer.status}`);
+      [overview, answered, wait] = [await answer.json(), Date.now(), EVERY];
+      find("trouble").hidden = true;
+      show();
+    } catch (problem) {
+      wait = Math.min(LONGEST_WAIT, wait * 2);
+      find("trouble").textContent = words.trouble(problem.message);
+      find("trouble").hidden = false;
+    }
+  }
+  timer = setTimeout(look, wait);
+}
+
+function signIn(problem) {
+  token = null;
+  sessionStorage.removeItem("isotherm-token");
+  find("board").hidden = true;
+  find("sign-in").hidden = false;
+  find("token-path").firstElementChild.textContent = `$XDG_RUNTIME_DIR/isotherm/admin-${location.port}.token`;
+  find("token-problem").textContent = problem;
+  find("token").focus();
+}
+
+function translate() {
+  document.documentElement.lang = find("language").value === "zh" ? "zh-CN" : "en";
+  for (const spoken of document.querySelectorAll("[data-say]")) spoken.textContent = words[spoken.dataset.say];
+  find("pause").textContent = paused ? words.resume : words.pause;
+}
+
+function show() {
+  find("sign-in").hidden = true;
+  find("board").hidden = false;
+  const variant = chooseVariant();
+  showState();
+  if (!variant) return;
+  find("routing").textContent =
+    words.routing(variant.strategy, variant.prefix_length, variant.concurrency_threshold, variant.rollout);
+  showTiles(variant);
+  showCharts(variant);
+  showInstances(variant);
+  showPrefixes();
+  showRequests();
+}
+
+function chooseVariant() {
+  const names = overview.variants.map(variant => `${variant.endpoint}/${variant.variant}`);
+  const select = find("variant");
+  if ([...select.options].map(option => option.value).join() !== names.join()) {
+    select.replaceChildren(...names.map(name => element("option", { value: name }, name)));
+  }
+  if (!names.includes(chosen)) chosen = names[0];
+  select.value = chosen;
+  return overview.variants[names.indexOf(chosen)];
+}
+
+function showState() {
+  const good = overview.ready && !overview.draining;
+  const said = overview.draining ? words.draining : overview.ready ? words.ready : words.not_ready;
+  // Set only when it changes, so that screen readers speak of changes alone.
+  if (find("state").textContent !== said) find("state").textContent = said;
+  find("state").className = `state ${good ? "good" : "bad"}`;
+  showAge();
+}
+
+function showAge() {
+  if (!overview) return;
+  const seconds = Math.round((Date.now() - answered) / 1000);
+  const stale = seconds > STALE_AFTER && !paused;
+  find("age").textContent = paused ? words.paused : stale ? words.stale(seconds) : words.updated(seconds);
+  find("age").className = stale ? "age stale" : "age";
+}
+
+function showTiles({ minute, quarter_hour, series, instances, in_flight, waiting }) {
+  const up = instances.filter(one => one.availability === "up").length;
+  const tiles = [
+    [words.requests_rate, number(minute.requests_per_second, 1), spark(series.requests_per_second)],
+    [words.hit_rate, percent(minute.hit_rate), `${words.expected} ${percent(minute.expected_hit_rate)}`, spark(series.hit_rate)],
+    [words.first_token, number(minute.ttft.all.p50_ms) + " ms", `${words.p99} ${number(minute.ttft.all.p99_ms)} ms`],
+    [words.spills, percent(minute.spill_rate), spark(series.spill_rate)],
+    [words.errors, percent(minute.error_rate), `${number(minute.errors)}`],
+    [words.flight, number(in_flight), `${words.waiting} ${waiting}`],
+    [words.instances_up, `${up} ${words.of} ${instances.length}`],
+    [words.saved, compact(quarter_hour.cached_tokens), words.in_quarter],
+  ];
+  find("tiles").replaceChildren(...tiles.map(([name, figure, ...more]) => element("div", { class: "tile" },
+    element("dt", {}, name), element("dd", {}, figure), ...more.map(one => element("dd", { class: "more" }, one)))));
+}
+
+function showCharts(variant) {
+  const { series, instances, quarter_hour } = variant;
+  const groups = OUTCOMES.map(kind => ({ kind, name: words[kind], ...quarter_hour.ttft[kind] })).filter(group => group.count);
+  chart("ttft", words.ttft_title, words.ttft_note, groups.length ? distribution(words.ttft_title, groups) : null,
+    [[words.outcome], [words.count, true], ["P50 ms", true], ["P90 ms", true], ["P95 ms", true], ["P99 ms", true]],
+    () => groups.map(group => [group.name, number(group.count), ...["p50_ms", "p90_ms", "p95_ms", "p99_ms"].map(name => number(group[name], 1))]));
+
+  const rates = [{ name: words.actual, kind: "hit", values: series.hit_rate },
+    { name: words.expected, kind: "miss", values: series.expected_hit_rate }];
+  const told = series.hit_rate.some(rate => rate !== null);
+  chart("hit", words.hit_title, words.hit_note, told ? shareOverTime(words.hit_title, series.time, rates) : null,
+    [[words.time], [words.actual, true], [words.expected, true]],
+    () => series.time.map((time, index) => [clock(time), percent(series.hit_rate[index]), percent(series.expected_hit_rate[index])]).reverse());
+
+  const rows = shareRows(instances, series.time.length);
+  const served = instances.some(one => one.requests > 0);
+  chart("shares", words.shares_title, words.shares_note, served ? shareMap(words.shares_title, rows) : null,
+    [[words.instance], [words.share, true], [words.fair, true], [words.count, true]],
+    () => instances.map(one => [one.id, percent(one.share), percent(one.fair_share), number(one.requests)]));
+
+  const bound = variant.concurrency_threshold;
+  const flight = instances.map(one => ({ name: short(one.id), value: one.in_flight, words: `${one.in_flight}`,
+    full: bound && one.in_flight >= bound, gone: one.availability !== "up" }));
+  chart("flight", words.flight_title, bound ? words.flight_note : words.no_threshold, bars(words.flight_title, flight, bound, words.threshold),
+    [[words.instance], [words.flight, true], [words.threshold, true]],
+    () => instances.map(one => [one.id, number(one.in_flight), number(bound)]));
+
+  const causes = Object.entries(quarter_hour.spills).map(([cause, count]) => [`spill: ${cause}`, count]);
+  const reasons = [...Object.entries(quarter_hour.reasons), ...causes].sort((a, b) => b[1] - a[1]);
+  const all = quarter_hour.requests;
+  chart("reasons", words.reasons_title, words.reasons_note, reasons.length ? bars(words.reasons_title, reasons.map(([name, value]) =>
+    ({ name, value, words: percent(value / all), full: name.startsWith("spill") || name === "saturated" }))) : null,
+    [[words.reason], [words.count, true], [words.share, true]],
+    () => reasons.map(([name, count]) => [name, number(count), percent(count / all)]));
+}
+
+/** Shares within spans of six steps: half a minute. */
+function shareRows(instances, steps) {
+  const span = 6, spans = Math.ceil(steps / span);
+  const sums = instances.map(one => Array.from({ length: spans }, (_, at) => {
+    const requests = one.series.requests, end = requests.length - (spans - 1 - at) * span;
+    return end <= 0 ? null : requests.slice(Math.max(0, end - span), end).reduce((sum, count) => sum + count, 0);
+  }));
+  const totals = Array.from({ length: spans }, (_, at) => sums.reduce((sum, row) => sum + (row[at] ?? 0), 0));
+  const equal = instances.every(one => one.fair_share === instances[0].fair_share);
+  return instances.map((one, index) => ({ name: short(one.id), share: one.share, fair: one.fair_share,
+    fairName: equal ? `1/${instances.length} = ${percent(one.fair_share)}` : words.fair,
+    cells: sums[index].map((sum, at) => sum === null || totals[at] === 0 ? null : sum / totals[at]) }));
+}
+
+/** Fills a chart's card; the table is filled while it is open. */
+function chart(name, title, note, drawing, columns, rows) {
+  const card = document.querySelector(`[data-chart=${name}]`);
+  if (!card.firstChild) {
+    const id = `chart-${name}`;
+    card.setAttribute("aria-labelledby", id);
+    const table = element("div", { class: "scroll", role: "group", tabindex: "0", "aria-labelledby": id }, element("table"));
+    const details = element("details", {}, element("summary"), table);
+    details.addEventListener("toggle", show);
+    card.append(element("h2", { id }), element("p", { class: "note" }),
+      element("figure", { role: "group", tabindex: "0", "aria-labelledby": id }), details);
+  }
+  const [heading, remark, figure, details] = card.children;
+  [heading.textContent, remark.textContent, details.firstChild.textContent] = [title, note, words.table];
+  figure.replaceChildren(drawing ?? element("p", { class: "empty" }, words.empty_chart));
+  if (details.open) fillTable(details.querySelector("table"), title, columns, rows());
+}
+
+const TAGS = { up: "good", down: "bad", ejected: "bad", draining: "other" };
+
+function showInstances({ endpoint, variant, instances, concurrency_threshold }) {
+  const focused = document.activeElement?.dataset?.drain;
+  fillTable(find("instances"), words.instances_title,
+    [[words.instance], [words.state], [words.flight, true], [words.share, true], [words.fair, true], [words.hit_rate, true],
+      [words.expected, true], [words.upstream_errors, true], [words.origin], [words.action]],
+    instances.map(one => [one.id, element("span", { class: `tag ${TAGS[one.availability]}`, title: one.problem }, words.states[one.availability]),
+      number(one.in_flight) + (concurrency_threshold ? ` / ${concurrency_threshold}` : ""), percent(one.share), percent(one.fair_share),
+      percent(one.hit_rate), percent(one.expected_hit_rate), number(one.upstream_errors), one.origin, drainButton(endpoint, variant, one)]));
+  if (focused) document.querySelector(`[data-drain="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function drainButton(endpoint, variant, one) {
+  const draining = one.availability === "draining";
+  const says = draining ? words.undo : words.drain;
+  const button = element("button", { type: "button", "data-drain": one.id, "aria-label": `${says}: ${one.id}` }, says);
+  button.addEventListener("click", async () => {
+    if (!draining && !confirm(words.drain_ask(one.id))) return;
+    const place = new URLSearchParams({ endpoint, variant });
+    const answer = await ask(`api/instances/${encodeURIComponent(one.id)}/drain?${place}`, { method: draining ? "DELETE" : "POST" });
+    const said = answer.ok ? (draining ? words.undone : words.drained)(one.id) : (await answer.json()).error.message;
+    find("done").textContent = said;
+    look();
+  });
+  return button;
+}
+
+function showPrefixes() {
+  const prefixes = overview.hot_prefixes.filter(prefix => `${prefix.endpoint}/${prefix.variant}` === chosen);
+  if (!prefixes.length) return find("prefixes").replaceChildren(emptyBody(words.empty_prefixes));
+  fillTable(find("prefixes"), words.prefixes_title,
+    [[words.prefix, false, "key"], [words.share, true], [words.hit_rate, true], [words.tokens, true], [words.holders]],
+    prefixes.map(prefix => [prefix.key.slice(0, 16), percent(prefix.share), percent(prefix.hit_rate), number(prefix.prompt_tokens),
+      prefix.holders.map(holder => `${short(holder.instance)} ${percent(holder.share)}`).join(", ")]));
+}
+
+function showRequests() {
+  const requests = overview.requests.filter(request => `${request.endpoint}/${request.variant}` === chosen);
+  if (!requests.length) return find("requests").replaceChildren(emptyBody(words.empty_requests));
+  fillTable(find("requests"), words.requests_title,
+    [[words.ended, true], [words.prefix, false, "key"], [words.reason], [words.instance], [words.home], [words.place, true],
+      [words.flight, true], ["TTFT ms", true], [words.duration + " ms", true], [words.tokens, true], [words.cached, true],
+      [words.expected, true], [words.outcome_status, true]],
+    requests.map(request => [`${Math.max(0, Math.round(overview.time - request.time))} ${words.seconds_ago}`,
+      request.key?.slice(0, 16) ?? "–", request.cause ? `${request.reason} (${request.cause})` : request.reason,
+      short(request.instance), request.home ? short(request.home) + (request.home_in_flight !== null ? ` (${request.home_in_flight})` : "") : "–",
+      request.place === null ? "–" : `${request.place} / ${request.eligible}`, number(request.in_flight), number(request.ttft_ms, 1),
+      number(request.duration_ms), number(request.prompt_tokens), number(request.cached_tokens), number(request.expected_cached_tokens),
+      `${request.status}${request.outcome === "ok" ? "" : " " + request.outcome}`]));
+}
+
+const emptyBody = said => element("tbody", {}, element("tr", {}, element("td", { class: "empty" }, said)));
+const short = id => id.replace(/^https?:\/\//, "").slice(-24);
+
+find("sign-in").addEventListener("submit", event => {
+  event.preventDefault();
+  token = find("token").value.trim();
+  find("token").value = "";
+  sessionStorage.setItem("isotherm-token", token);
+  look();
+});
+find("pause").addEventListener("click", () => {
+  paused = !paused;
+  find("pause").setAttribute("aria-pressed", paused);
+  translate();
+  showAge();
+  if (!paused) look();
+});
+find("variant").addEventListener("change", event => { chosen = event.target.value; show(); });
+find("language").addEventListener("change", event => speak(event.target.value));
+document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+
+function speak(language) {
+  words = languages[language];
+  find("language").value = language;
+  localStorage.setItem("isotherm-language", language);
+  translate();
+  if (overview && token) show();
+}
+
+speak(localStorage.getItem("isotherm-language") ?? (navigator.language.startsWith("zh") ? "zh" : "en"));
+setInterval(showAge, 1000);
+look();
