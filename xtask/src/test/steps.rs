@@ -22,7 +22,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "tests", what: "unit, property and end-to-end tests", needs_build: true, run: tests },
     Step { name: "examples", what: "the examples in the documentation", needs_build: true, run: examples },
     Step { name: "interleavings", what: "the fleet's lock under every order", needs_build: true, run: interleavings },
-    Step { name: "clients", what: "openai, anthropic, boto3, AWS CLI, Node, curl, promtool", needs_build: true, run: clients::run },
+    Step { name: "clients", what: "openai, anthropic, AWS's, curl and promtool", needs_build: true, run: clients::run },
 ];
 
 fn format() -> Outcome {
