@@ -1,4 +1,4 @@
-//! Where each model is served: what all instances list, merged.
+//! Where each model is served: what all instances list, merged, for each account by itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,11 +7,19 @@ use isotherm_core::ModelHash;
 
 use crate::Endpoint;
 
-/// Which endpoint lists which model, at one moment.
+/// Which endpoint of which account lists which model, at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
+    by_account: HashMap<Box<str>, Listed>,
+}
+
+/// What one account's endpoints list.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// Its first endpoint, by its index.
+    default: usize,
     /// The first endpoint that lists a model, by its index.
-    listed_by: HashMap<ModelHash, usize>,
+    by: HashMap<ModelHash, usize>,
     /// The first endpoint that may serve a model that nobody lists: an instance of it does not say what it serves, or
     /// it has no instance yet.
     unsaid: Option<usize>,
@@ -21,23 +29,41 @@ impl Directory {
     /// Merges what the instances of these endpoints list.
     pub(crate) fn of(endpoints: &[Arc<Endpoint>]) -> Directory {
         let mut directory = Directory::default();
-        // Who wants a component says so by its name.
-        let by_model = endpoints.iter().enumerate().filter(|(_, endpoint)| !endpoint.has_components());
-        for (index, endpoint) in by_model {
-            let listings: Vec<_> = endpoint.variants().iter().flat_map(|share| share.variant.listings()).collect();
-            let says_all = !listings.is_empty() && listings.iter().all(Option::is_some);
-            if !says_all {
-                directory.unsaid.get_or_insert(index);
-            }
-            for model in listings.iter().flatten().flat_map(|listing| listing.models()) {
-                directory.listed_by.entry(ModelHash::of(model.id())).or_insert(index);
+        for (index, endpoint) in endpoints.iter().enumerate() {
+            let account = endpoint.account().unwrap_or_default().into();
+            let nothing = || Listed { default: index, by: HashMap::new(), unsaid: None };
+            let listed = directory.by_account.entry(account).or_insert_with(nothing);
+            // Who wants a component says so by its name.
+            if !endpoint.has_components() {
+                listed.add(index, endpoint);
             }
         }
         directory
     }
 
-    /// The index of the endpoint that a request for the model goes to; `None` when it is served nowhere.
-    pub(crate) fn endpoint_of(&self, model: ModelHash) -> Option<usize> {
-        self.listed_by.get(&model).copied().or(self.unsaid)
+    /// What an account's endpoints list; `None` where it has none.
+    pub(crate) fn of_account(&self, account: Option<&str>) -> Option<&Listed> {
+        self.by_account.get(account.unwrap_or_default())
+    }
+}
+
+impl Listed {
+    fn add(&mut self, index: usize, endpoint: &Endpoint) {
+        let listings: Vec<_> = endpoint.variants().iter().flat_map(|share| share.variant.listings()).collect();
+        let says_all = !listings.is_empty() && listings.iter().all(Option::is_some);
+        if !says_all {
+            self.unsaid.get_or_insert(index);
+        }
+        for model in listings.iter().flatten().flat_map(|listing| listing.models()) {
+            self.by.entry(ModelHash::of(model.id())).or_insert(index);
+        }
+    }
+
+    /// The index of the endpoint that a request goes to, which may name a model; `None` when that is served nowhere.
+    pub(crate) fn endpoint_of(&self, model: Option<ModelHash>) -> Option<usize> {
+        match model {
+            Some(model) => self.by.get(&model).copied().or(self.unsaid),
+            None => Some(self.default),
+        }
     }
 }

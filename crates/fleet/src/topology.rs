@@ -85,9 +85,9 @@ pub struct TrafficShare {
 pub enum Serving<'t> {
     /// This one.
     Endpoint(&'t Arc<Endpoint>),
-    /// None: every instance lists its models, and none lists this one.
+    /// None: every instance of the account lists its models, and none lists this one.
     Nowhere,
-    /// There is no endpoint at all.
+    /// The account has no endpoint at all.
     NoEndpoint,
 }
 
@@ -112,17 +112,14 @@ impl Topology {
         self.endpoints.first()
     }
 
-    /// The endpoint for a request that names a model but no endpoint.
+    /// The endpoint for a request that names a model but no endpoint, among those of an account ([`Endpoint::account`]).
     ///
-    /// The default endpoint if it lists the model, else the first other that lists it, else the first that has
-    /// instances which do not say what they serve. Without a model, the default endpoint.
-    pub fn serving(&self, model: Option<ModelHash>) -> Serving<'_> {
-        let Some(default) = self.endpoints.first() else { return Serving::NoEndpoint };
-        let Some(model) = model else { return Serving::Endpoint(default) };
-        match self.directory.endpoint_of(model) {
-            Some(index) => self.endpoints.get(index).map_or(Serving::Nowhere, Serving::Endpoint),
-            None => Serving::Nowhere,
-        }
+    /// The account's first endpoint if it lists the model, else the first other that lists it, else the first that has
+    /// instances which do not say what they serve. Without a model, the first.
+    pub fn serving(&self, account: Option<&str>, model: Option<ModelHash>) -> Serving<'_> {
+        let Some(listed) = self.directory.of_account(account) else { return Serving::NoEndpoint };
+        let endpoint = listed.endpoint_of(model).and_then(|index| self.endpoints.get(index));
+        endpoint.map_or(Serving::Nowhere, Serving::Endpoint)
     }
 
     /// The variant at a location, if it is still there: of several of that name the one that has the instance.
@@ -144,11 +141,12 @@ impl Topology {
         self.endpoints.iter().flat_map(|endpoint| endpoint.all_variants())
     }
 
-    /// The models that the instances list; of two descriptions of one model, the first.
+    /// The models that the instances of these endpoints list; of two descriptions of one model, the first.
     ///
     /// Instances that are down keep what they last listed.
-    pub fn models(&self) -> Vec<Arc<Model>> {
-        distinct(self.endpoints.iter().flat_map(|endpoint| endpoint.variants()).map(|share| &share.variant))
+    pub fn models(&self, of: impl Fn(&Endpoint) -> bool) -> Vec<Arc<Model>> {
+        let endpoints = self.endpoints.iter().filter(|endpoint| of(endpoint));
+        distinct(endpoints.flat_map(|endpoint| endpoint.variants()).map(|share| &share.variant))
     }
 
     /// Whether a request could be placed somewhere.
@@ -177,6 +175,11 @@ impl Endpoint {
     /// Its name.
     pub fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// The account that it belongs to; `None` for the router's own. Names of others' endpoints begin with theirs.
+    pub fn account(&self) -> Option<&str> {
+        self.name.split_once('/').map(|(account, _)| account)
     }
 
     /// Who decides what it consists of.

@@ -1,5 +1,6 @@
 //! A call of SageMaker's runtime: what it says in its head, where it leads, and how its failures are told.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -201,12 +202,16 @@ impl Target {
 
 /// The endpoint of that name that belongs to the caller's account.
 pub(crate) fn endpoint<'t>(topology: &'t Topology, name: &str, record: &Record) -> Result<&'t Arc<Endpoint>, Failure> {
-    let account = record.caller().account;
-    let found = match account == record.rules.account.as_str() {
-        true => topology.endpoint(name),
-        false => topology.endpoint(&format!("{account}/{name}")),
-    };
-    found.ok_or_else(|| RuntimeError::endpoint_not_found(name, &account).into())
+    let found = topology.endpoint(&name_in_topology(name, record));
+    found.ok_or_else(|| RuntimeError::endpoint_not_found(name, record.account().as_str()).into())
+}
+
+/// The name in the topology of the endpoint that the caller's account calls `name`.
+pub(crate) fn name_in_topology<'n>(name: &'n str, record: &Record) -> Cow<'n, str> {
+    match record.foreign_account() {
+        None => name.into(),
+        Some(account) => format!("{account}/{name}").into(),
+    }
 }
 
 impl Failure {

@@ -177,7 +177,7 @@ pub fn explain(fleet: &Fleet, rules: &Rules, question: &Question<'_>) -> Result<
     let topology = fleet.topology();
     let (endpoint, component) = match &route {
         Route::Runtime { endpoint, api } => called(&topology, endpoint, api)?,
-        _ => match topology.serving(model) {
+        _ => match topology.serving(None, model) {
             Serving::Endpoint(endpoint) => (endpoint, None),
             Serving::Nowhere => return Err(ExplainError::ModelNotFound(read.prompt.model.unwrap_or_default().into())),
             Serving::NoEndpoint => return Err(ExplainError::NoVariant),

@@ -12,6 +12,7 @@ use isotherm_wire::sagemaker::RuntimeError;
 use crate::call;
 use crate::rescue::Failure;
 use crate::route::{Route, RuntimeApi};
+use crate::stage::authenticate::authorize;
 use crate::stage::finish::Record;
 
 /// The answer to a route that no instance is asked about; `None` for the others.
@@ -27,14 +28,17 @@ pub(crate) fn answer(route: &Route, record: &mut Record) -> Option<Result<Respon
         Route::Health => Ok(Response::new(Bytes::new())),
         Route::Ping if topology.has_eligible(record.worker.now()) => Ok(Response::new(Bytes::new())),
         Route::Ping => Ok(unavailable()),
-        Route::Models if topology.models().is_empty() && !topology.has_eligible(record.worker.now()) => {
-            Err(Failure::Unavailable)
-        }
-        Route::Models => Ok(json(list(&topology.models()))),
-        Route::Model { id } => match topology.models().iter().find(|model| model.id() == id) {
-            Some(model) => Ok(json(model.object().to_owned())),
-            None => Err(Failure::ModelNotFound(id.as_str().into())),
+        Route::Models => match topology.models(|endpoint| authorize(endpoint.name(), record).is_ok()) {
+            models if models.is_empty() && !topology.has_eligible(record.worker.now()) => Err(Failure::Unavailable),
+            models => Ok(json(list(&models))),
         },
+        Route::Model { id } => {
+            let models = topology.models(|endpoint| authorize(endpoint.name(), record).is_ok());
+            match models.iter().find(|model| model.id() == id) {
+                Some(model) => Ok(json(model.object().to_owned())),
+                None => Err(Failure::ModelNotFound(id.as_str().into())),
+            }
+        }
     };
     if let Ok(response) = &answer {
         record.status = Some(response.status().as_u16());

@@ -31,7 +31,7 @@ fn lists(fleet: &Fleet, endpoint: &str, place: usize, models: &[&str]) {
 }
 
 fn serving(fleet: &Fleet, model: &str) -> Option<String> {
-    match fleet.topology().serving(Some(ModelHash::of(model))) {
+    match fleet.topology().serving(None, Some(ModelHash::of(model))) {
         Serving::Endpoint(endpoint) => Some(endpoint.name().to_string()),
         Serving::Nowhere => None,
         Serving::NoEndpoint => panic!("there are two"),
@@ -52,7 +52,9 @@ fn a_model_goes_to_the_endpoint_that_lists_it_and_the_default_one_comes_first() 
     assert_eq!(serving(&fleet, "z").as_deref(), Some("code"), "only there someone has not said");
     lists(&fleet, "code", 1, &["x"]);
     assert_eq!(serving(&fleet, "z"), None, "everybody has said, nobody lists it");
-    assert!(matches!(fleet.topology().serving(None), Serving::Endpoint(endpoint) if **endpoint.name() == *"chat"));
+    assert!(
+        matches!(fleet.topology().serving(None, None), Serving::Endpoint(endpoint) if **endpoint.name() == *"chat")
+    );
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn models_are_the_union_without_duplicates_as_the_engines_wrote_them() {
     let fleet = two_endpoints();
     lists(&fleet, "chat", 1, &["both", "x"]);
     lists(&fleet, "code", 0, &["both", "y"]);
-    let objects: Vec<_> = fleet.topology().models().iter().map(|model| model.object().to_owned()).collect();
+    let objects: Vec<_> = fleet.topology().models(|_| true).iter().map(|model| model.object().to_owned()).collect();
     let expected = [r#"{"id":"both","by":"chat1"}"#, r#"{"id":"x","by":"chat1"}"#, r#"{"id":"y","by":"code0"}"#];
     assert_eq!(objects, expected);
 }

@@ -49,7 +49,7 @@ async fn an_instance_that_goes_is_down_at_once_and_returns_by_itself_with_what_i
     engine.restart().await;
     eventually("up", || is(&variant, Availability::Up)).await;
     assert_eq!(now(&variant).instance.problem(), None);
-    eventually("listed anew", || fleet.topology().models().len() == 2).await;
+    eventually("listed anew", || fleet.topology().models(|_| true).len() == 2).await;
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn an_engine_that_still_loads_is_asked_for_its_models_when_it_is_there() {
     let (variant, fleet, _tasks) = watching(QUICK, &engine.url());
     eventually("down", || is(&variant, Availability::Down)).await;
     engine.restart().await;
-    eventually("listed", || fleet.topology().models().len() == 1).await;
+    eventually("listed", || fleet.topology().models(|_| true).len() == 1).await;
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn an_engine_that_refuses_to_list_while_it_loads_is_asked_again_soon() {
     let (_variant, fleet, _tasks) = watching(QUICK, &engine.url());
     eventually("asked", || engine.times_asked("/v1/models") > 0).await;
     engine.answer("/v1/models", Reply::models(&["m"]));
-    eventually("listed", || fleet.topology().models().len() == 1).await;
+    eventually("listed", || fleet.topology().models(|_| true).len() == 1).await;
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_question_is_what_the_engine_expects() {
 async fn the_listing_decides_who_may_serve_a_model() {
     let engine = FakeInstance::start().await;
     let (variant, fleet, _tasks) = watching(QUICK, &engine.url());
-    eventually("listed", || fleet.topology().models().len() == 1).await;
+    eventually("listed", || fleet.topology().models(|_| true).len() == 1).await;
     let choose = |model: &str| {
         let request = RouteRequest { model: Some(ModelHash::of(model)), ..RouteRequest::default() };
         variant.choose(&request, variant.clock().now(), &mut Pcg64::seed_from_u64(0))
@@ -178,7 +178,7 @@ async fn an_answer_that_is_no_listing_leaves_the_last_one_in_force() {
     let mut watch = Watch::new(fleet.clone(), Arc::clone(&variant), Arc::clone(&one.instance), one.generation);
     watch.list_every = Duration::from_millis(1);
     let listing = tokio::spawn(watch.run(Duration::ZERO));
-    eventually("listed", || fleet.topology().models().len() == 1).await;
+    eventually("listed", || fleet.topology().models(|_| true).len() == 1).await;
     let oversized = format!("{{\"data\":[{{\"id\":\"n\",\"x\":\"{}\"}}]}}", "x".repeat(9 << 20));
     for nonsense in [
         Reply::status(500),
@@ -190,11 +190,11 @@ async fn an_answer_that_is_no_listing_leaves_the_last_one_in_force() {
         engine.answer("/v1/models", nonsense);
         let before = engine.times_asked("/v1/models");
         eventually("asked twice more", || engine.times_asked("/v1/models") >= before + 2).await;
-        let ids: Vec<_> = fleet.topology().models().iter().map(|model| model.id().to_owned()).collect();
+        let ids: Vec<_> = fleet.topology().models(|_| true).iter().map(|model| model.id().to_owned()).collect();
         assert_eq!(ids, ["m"]);
     }
     engine.answer("/v1/models", Reply::models(&["n"]));
-    eventually("listed anew", || fleet.topology().models().iter().any(|model| model.id() == "n")).await;
+    eventually("listed anew", || fleet.topology().models(|_| true).iter().any(|model| model.id() == "n")).await;
     listing.abort();
 }
 

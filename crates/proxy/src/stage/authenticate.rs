@@ -23,6 +23,7 @@ use isotherm_wire::sigv4::{BearerToken, Claim, Refusal};
 use self::credential::Credential;
 use super::accept::Accepted;
 use super::finish::Record;
+use crate::call::name_in_topology;
 use crate::rescue::Failure;
 use crate::route::{Route, RuntimeApi};
 use crate::upload::{Upload, body_limit};
@@ -69,7 +70,7 @@ pub(crate) async fn authenticate(request: Accepted, record: &mut Record) -> Resu
         }
     }
     if let Route::Runtime { endpoint, .. } = &route {
-        authorize(endpoint, record)?;
+        authorize(&name_in_topology(endpoint, record), record)?;
     }
     Ok(Authenticated { route, head, body, credentials_pass: false })
 }
@@ -134,14 +135,15 @@ fn check_region(region: &str, record: &Record) -> Result<(), Refusal> {
     if record.rules.serves_region(region) { Ok(()) } else { Err(Refusal::WrongRegion(region.to_owned())) }
 }
 
-/// Whether the request's key may call an endpoint, by its name in the topology.
+/// Whether the request's key may call an endpoint, by its name in the topology: it must be one of its account's, and of
+/// those that it names.
 pub(crate) fn authorize(endpoint: &str, record: &Record) -> Result<(), Failure> {
     // Endpoints of other accounts than the configured one have its number before their name.
-    let name = endpoint.rsplit_once('/').map_or(endpoint, |(_, name)| name);
+    let (account, name) = endpoint.split_once('/').unwrap_or((record.rules.account.as_str(), endpoint));
     match &record.principal {
-        Some(holder) if !holder.may_call(name) => {
+        Some(holder) if account != record.account().as_str() || !holder.may_call(name) => {
             let caller = record.caller();
-            let (region, account, name) = (&caller.region, &caller.account, name.to_ascii_lowercase());
+            let (region, name) = (&caller.region, name.to_ascii_lowercase());
             let resource = format!("arn:aws:sagemaker:{region}:{account}:endpoint/{name}");
             Err(Failure::Denied { user: caller.arn(), action: "sagemaker:InvokeEndpoint".to_owned(), resource })
         }

@@ -194,6 +194,11 @@ impl Record {
         self.principal.as_ref().and_then(|holder| holder.account()).unwrap_or(&self.rules.account)
     }
 
+    /// Whose endpoints it may reach, as the topology tells accounts apart: `None` for those of the router's own.
+    pub(crate) fn foreign_account(&self) -> Option<&str> {
+        Some(self.account()).filter(|account| **account != self.rules.account).map(AccountId::as_str)
+    }
+
     /// On whose behalf it comes, as AWS's services are told.
     pub(crate) fn caller(&self) -> Caller {
         let (access_key, region) =

@@ -242,7 +242,7 @@ fn pick_variant(
     model: Option<ModelHash>,
     record: &Record,
 ) -> Result<Arc<Variant>, Failure> {
-    let endpoint = match topology.serving(model) {
+    let endpoint = match topology.serving(record.foreign_account(), model) {
         Serving::Endpoint(endpoint) => endpoint,
         Serving::Nowhere => return Err(refused(Refusal::ModelNotFound, record)),
         Serving::NoEndpoint => return Err(Failure::Unavailable),

@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use crate::client::{Answer, post};
+use crate::client::{Answer, get, post};
+use crate::managed::{endpoint, instance, variant};
 use crate::origin::{Origin, json};
 use crate::router::Router;
 use crate::signer::{ALICE, Signer};
@@ -33,6 +34,11 @@ fn error_type(answer: &Answer) -> Option<&str> {
 
 fn with_token(path: &str, token: &str) -> String {
     post(path, BODY).replacen("host: router", &format!("host: router\r\nauthorization: Bearer {token}"), 1)
+}
+
+/// A read with a bearer token of Alice's.
+fn reading(path: &str) -> String {
+    get(path).replacen("host: router", &format!("host: router\r\nauthorization: Bearer {}", ALICE.token(60)), 1)
 }
 
 #[tokio::test]
@@ -184,6 +190,55 @@ async fn a_key_calls_only_the_endpoints_that_it_names() {
         assert_eq!(token.status, if allowed { 200 } else { 403 });
     }
     assert_eq!(origin.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_key_reaches_the_endpoints_of_its_account_and_no_others_on_any_path() {
+    let models = |id: &str| json(200, &format!(r#"{{"object":"list","data":[{{"id":"{id}"}}]}}"#));
+    let (ours, hers) = (Origin::answering(&models("ours")).await, Origin::answering(&models("hers")).await);
+    let (_file, top) = keys(&line(&ALICE, "account=210987654321"));
+    let router = Router::before(&[&ours], &top);
+    let asking = |model: &str| ALICE.post(CHAT, &[], &format!(r#"{{"model":"{model}","messages":[]}}"#));
+    for request in [ALICE.post(CHAT, &[], BODY), asking("ours"), ALICE.post("/invocations", &[], BODY)] {
+        assert_eq!(router.ask(&request).await.status, 503, "her account has no endpoint: {request}");
+    }
+    assert_eq!(router.ask(ALICE.post(NATIVE, &[], BODY)).await.status, 400);
+    let managed = endpoint("210987654321/chat", vec![variant("AllTraffic", 1.0, vec![instance("h", &hers)])]);
+    router.fleet.put_endpoint(&managed).unwrap();
+    let _tasks = router.fleet.spawn();
+    let listed = async {
+        while router.fleet.topology().models(|_| true).len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), listed).await.unwrap();
+    for request in [ALICE.post(CHAT, &[], BODY), asking("hers"), ALICE.post(NATIVE, &[], BODY)] {
+        assert_eq!(router.ask(&request).await.header("x-isotherm-instance"), Some("h"), "{request}");
+    }
+    assert_eq!(router.ask(asking("ours")).await.status, 404);
+    let list = router.ask(reading("/v1/models")).await.text();
+    assert_eq!(list, r#"{"object":"list","data":[{"id":"hers"}]}"#);
+    assert_eq!(router.ask(reading("/v1/models/ours")).await.status, 404);
+    let asked = |seen: &crate::origin::Seen| seen.line.starts_with("POST");
+    assert!(!ours.seen().iter().any(asked), "nothing of hers went to another account");
+}
+
+#[tokio::test]
+async fn a_key_sees_only_models_of_the_endpoints_that_it_names() {
+    let origin = Origin::answering(&json(200, r#"{"object":"list","data":[{"id":"m"}]}"#)).await;
+    for (options, list) in [("endpoints=chat", r#"[{"id":"m"}]"#), ("endpoints=other", "[]")] {
+        let (_file, top) = keys(&line(&ALICE, options));
+        let router = Router::before(&[&origin], &top);
+        let _tasks = router.fleet.spawn();
+        let listed = async {
+            while router.fleet.topology().models(|_| true).is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), listed).await.unwrap();
+        let answer = router.ask(reading("/v1/models")).await;
+        assert_eq!(answer.text(), format!(r#"{{"object":"list","data":{list}}}"#), "{options}");
+    }
 }
 
 #[tokio::test]
