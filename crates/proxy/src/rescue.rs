@@ -264,7 +264,8 @@ impl Failure {
                 ErrorKind::Permission,
                 Outcome::Unauthorized,
                 Advice::None,
-                "web pages may call AWS's services only with keys, and this router has none (`auth: { keys_file: … }`)"
+                "web pages, and whatever does not POST, may call AWS's services only with keys, and this router has none \
+                 (`auth: { keys_file: … }`)"
                     .into(),
             ),
             Failure::Denied { user, action, resource } => row(

@@ -14,6 +14,7 @@ mod credential;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use http::Method;
 use http::header::ORIGIN;
 use http::request::Parts;
 use isotherm_config::KeyRing;
@@ -154,8 +155,13 @@ pub(crate) fn authorize(endpoint: &str, record: &Record) -> Result<(), Failure> 
 /// Whether the request's key may ask this of a service: it was signed for that service, if it was signed, and its holder
 /// is not confined to calling some endpoints.
 pub(crate) fn authorize_service(head: &Parts, body: &[u8], record: &Record) -> Result<(), Failure> {
-    let Some(holder) = &record.principal else { return Ok(()) };
     let Asked { service, operation } = Asked::of(head, body);
+    let Some(holder) = &record.principal else {
+        // A page from elsewhere can make a browser load any address, and that does not even say so.
+        let is_loaded = head.method != Method::POST && !operation.is_empty();
+        let may_change = !matches!(service, Service::Sts | Service::Other(_));
+        return if is_loaded && may_change { Err(Failure::WebPage) } else { Ok(()) };
+    };
     if let (Some(claim), Some(name)) = (Claim::of(head)?, service.signing_name()) {
         claim.check_service(name)?;
     }

@@ -113,6 +113,9 @@ async fn without_keys_every_caller_is_the_configured_account() {
     assert_eq!(router.ask(stranger.post("/", &[TARGET], "{}")).await.text(), "/ 123456789012 eu-west-1 test - {}");
     let unsigned = post("/", "{}").replacen("host: router", "host: router\r\nx-amz-target: SageMaker.X", 1);
     assert_eq!(router.ask(&unsigned).await.text(), "/ 123456789012 us-east-1 - - {}");
+    let loaded = get("/?Action=DeleteAlarms&Version=2010-08-01&AlarmNames.member.1=a");
+    assert_eq!(router.ask(loaded).await.status, 403, "a page's picture could have this address");
+    assert_eq!(router.ask(get("/?Action=GetCallerIdentity&Version=2011-06-15")).await.status, 200);
     let from_a_page = unsigned.replacen("host: router", "host: router\r\norigin: http://evil.example", 1);
     let answer = router.ask(from_a_page).await;
     assert_eq!((answer.status, answer.header("x-amzn-errortype")), (403, Some("AccessDeniedException")));
