@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
+use isotherm_fleet::Topology;
 use isotherm_telemetry::Outcome;
 use isotherm_wire::sagemaker::{
     AsyncInvocation, InputLocation, LONGEST_INLINE, Operation, RuntimeError, headers_of_operation,
@@ -23,6 +24,7 @@ use self::job::Job;
 use crate::call;
 use crate::headers::ascii;
 use crate::rescue::Failure;
+use crate::stage::authenticate::authorize;
 use crate::stage::decode::Decoded;
 use crate::stage::finish::Record;
 use crate::worker::Worker;
@@ -97,6 +99,29 @@ fn input(asked: &AsyncInvocation, body: &[u8]) -> Result<Option<Place>, RuntimeE
     }
 }
 
+/// Refuses an input that is an answer of an endpoint which the request's key may not call.
+fn check_readable(input: &Place, topology: &Topology, record: &Record) -> Result<(), Failure> {
+    if input.is_below(DEFAULT_OUTPUT) {
+        // ENDPOINT/…, or ACCOUNT/ENDPOINT/…; the endpoint may be gone.
+        let uri = input.uri();
+        let mut parts = uri.split('/').skip(3);
+        let first = parts.next().unwrap_or_default();
+        let is_account = first.len() == 12 && first.bytes().all(|byte| byte.is_ascii_digit());
+        match parts.next().filter(|_| is_account) {
+            Some(second) => authorize(&format!("{first}/{second}"), record)?,
+            None => authorize(first, record)?,
+        }
+    }
+    for endpoint in topology.endpoints() {
+        let output = endpoint.async_output().into_iter();
+        let mut places = output.flat_map(|output| [Some(&output.answers), output.failures.as_ref()]).flatten();
+        if places.any(|uri| input.is_below(uri)) {
+            authorize(endpoint.name(), record)?;
+        }
+    }
+    Ok(())
+}
+
 fn bad_place(bad: BadPlace) -> RuntimeError {
     RuntimeError::validation(bad.to_string())
 }
@@ -107,6 +132,9 @@ fn job(request: &Decoded, asked: &AsyncInvocation, input: Option<Place>, record:
     let endpoint = call::endpoint(&topology, name, record)?;
     if endpoint.has_components() {
         return Err(RuntimeError::component_name_missing().into());
+    }
+    if let Some(place) = &input {
+        check_readable(place, &topology, record)?;
     }
     let id = uuid(u128::from(record.worker.random()) << 64 | u128::from(record.worker.random()));
     let configured = endpoint.async_output();

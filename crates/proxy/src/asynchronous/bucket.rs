@@ -55,6 +55,13 @@ impl Place {
         Place::of(&whole.join("/"))
     }
 
+    /// Whether it lies below an URI. Case is not minded, as some file systems do not.
+    pub(super) fn is_below(&self, uri: &str) -> bool {
+        let (own, above) = (self.uri(), uri.trim_end_matches('/'));
+        let rest = own.split_at_checked(above.len()).filter(|(start, _)| start.eq_ignore_ascii_case(above));
+        rest.is_some_and(|(_, rest)| rest.starts_with('/'))
+    }
+
     /// As clients name it.
     pub(super) fn uri(&self) -> String {
         format!("s3://{}/{}", self.bucket, self.key)
@@ -133,8 +140,11 @@ impl Writing {
     /// Begins to write a file of the buckets' directory, with this mode (less what the process's mask takes away).
     pub(super) async fn begin(target: PathBuf, random: u64, mode: u32, buckets: &Buckets) -> io::Result<Writing> {
         let directory = target.parent().unwrap_or(&buckets.root);
+        fs::create_dir_all(&buckets.root).await?;
+        // Nothing is made, either, where a link leads out.
+        let there = directory.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(&buckets.root);
+        buckets.check_within(&fs::canonicalize(there).await?).await?;
         fs::create_dir_all(directory).await?;
-        buckets.check_within(&fs::canonicalize(directory).await?).await?;
         let temporary = directory.join(format!(".{random:016x}.part"));
         let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary).await?;
         Ok(Writing { file, temporary, target, is_done: false })
@@ -151,7 +161,9 @@ impl Writing {
         self.file.sync_all().await?;
         fs::rename(&self.temporary, &self.target).await?;
         self.is_done = true;
-        Ok(())
+        // A name lies in its directory, which is kept apart from the file.
+        let directory = self.target.parent().unwrap_or(&self.target);
+        fs::File::open(directory).await?.sync_all().await
     }
 }
 
@@ -199,6 +211,12 @@ mod tests {
         assert_eq!(Place::below("s3://b", &["1.out"]).unwrap().uri(), "s3://b/1.out");
         assert!(Place::below("s3://b/answers", &["../..", "1.out"]).is_err());
         assert!(Place::of("https://b/k").is_err());
+        assert!(
+            place.is_below("s3://b/answers/") && place.is_below("s3://B/ANSWERS/today") && place.is_below("s3://b")
+        );
+        assert!(
+            !place.is_below("s3://b/ans") && !place.is_below("s3://b/answers/today/1.out") && !place.is_below("s3://c")
+        );
     }
 
     #[tokio::test]
@@ -228,5 +246,8 @@ mod tests {
         let place = Place::new("b", "secret").unwrap();
         assert_eq!(buckets.read(&place, 100).await.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
         assert_eq!(buckets.write(&place, 1).await.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        let deeper = Place::new("b", "made/k").unwrap();
+        assert_eq!(buckets.write(&deeper, 1).await.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert!(!outside.path().join("made").exists(), "not even an empty directory is made there");
     }
 }

@@ -7,9 +7,11 @@ use isotherm_fleet::AsyncOutput;
 use serde_json::Value;
 
 use crate::client::{Answer, PATIENCE, post};
+use crate::identity::keys;
 use crate::managed::{endpoint, instance, variant};
 use crate::origin::{EVENTS, Origin, Step, chunk, json};
 use crate::router::Router;
+use crate::signer::ALICE;
 
 /// A router that keeps its buckets in `s3` of its directory.
 async fn router(origin: &Origin) -> Router {
@@ -189,4 +191,27 @@ async fn a_job_waits_until_an_instance_can_take_it() {
     assert_eq!(answer.status, 202);
     router.fleet.put_endpoint(&managed(vec![instance("a", &origin)])).unwrap();
     assert_eq!(appears(&place(&router, &answer, "output")).await, b"answer");
+}
+
+#[tokio::test]
+async fn answers_of_endpoints_that_a_key_may_not_call_are_no_inputs() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let line = format!("alice aws:{}:{} endpoints=chat\n", ALICE.access_key, ALICE.secret);
+    let (_file, top) = keys(&line);
+    let router = Router::before(&[&origin], &format!("aws: {{ data_dir: state, async_dir: s3 }}\n{top}"));
+    let mut managed = endpoint("secret", vec![variant("AllTraffic", 1.0, vec![instance("s", &origin)])]);
+    managed.async_output = Some(AsyncOutput { answers: "s3://results/of-secret/".into(), failures: None });
+    router.fleet.put_endpoint(&managed).unwrap();
+    for (input, status) in [
+        ("s3://isotherm-async/secret/1.out", 403),
+        ("s3://Isotherm-Async/gone/1.out", 403),
+        ("s3://isotherm-async/210987654321/chat/1.out", 403),
+        ("s3://results/of-secret/1.out", 403),
+        ("s3://isotherm-async/chat/1.out", 202),
+        ("s3://results/1.in", 202),
+    ] {
+        let headers = [("x-amzn-sagemaker-inputlocation", input)];
+        let answer = router.ask(ALICE.post("/endpoints/chat/async-invocations", &headers, "")).await;
+        assert_eq!(answer.status, status, "{input}: {}", answer.text());
+    }
 }
