@@ -16,9 +16,10 @@ const SPREAD: f64 = 1_000.0;
 const FADES_WITH_OTHERS: f64 = 0.998;
 /// So many leave nothing.
 const ALL_FADED: u64 = 10_000;
-/// An instance's pace counts as that of all while it is within this factor: what is within is mostly noise, and noise
-/// would keep the unlucky ones idle.
-const SAME: f64 = 1.3;
+/// An instance's pace counts as that of all while it is within this factor, or within so many of its standard errors: what
+/// is within is mostly noise, and noise would keep the unlucky ones idle and send work behind the work of the lucky ones.
+const SAME: f64 = 1.2;
+const STANDARD_ERRORS: f64 = 4.0;
 
 /// A straight line through (uncached tokens, milliseconds to the first token), old points fading; its slope is the pace.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +30,7 @@ pub(crate) struct Pace {
     /// Sums of squares about the means.
     load_load: f64,
     load_time: f64,
+    time_time: f64,
     observations: u64,
 }
 
@@ -66,6 +68,7 @@ impl Pace {
         self.mean_time += time_off * new / weight;
         self.load_load += new * load_off * (load - self.mean_load);
         self.load_time += new * load_off * (milliseconds - self.mean_time);
+        self.time_time += new * time_off * (milliseconds - self.mean_time);
         self.weight = weight;
         self.observations += 1;
     }
@@ -74,6 +77,7 @@ impl Pace {
         self.weight *= kept;
         self.load_load *= kept;
         self.load_time *= kept;
+        self.time_time *= kept;
     }
 
     /// Milliseconds that one more uncached token takes.
@@ -86,6 +90,12 @@ impl Pace {
         let known_squares = counts * SPREAD * SPREAD;
         let slope = (kept * self.load_time + known_squares * known) / (kept * self.load_load + known_squares);
         slope.clamp(PRIOR / FURTHEST, PRIOR * FURTHEST)
+    }
+
+    /// How far off the slope may be, by how the points scatter about their line (least squares).
+    fn standard_error(&self, kept: f64) -> f64 {
+        let scatter = self.time_time - self.load_time * self.load_time / self.load_load;
+        (scatter.max(0.0) / (self.weight * kept * self.load_load)).sqrt()
     }
 }
 
@@ -102,8 +112,12 @@ impl OwnPace {
     /// An instance that gets nothing is slowly forgotten and believed to be as the others are, so that it is tried again.
     pub(crate) fn milliseconds_per_token(&self, all: &Pace) -> f64 {
         let common = all.milliseconds_per_token();
-        let own = self.own.slope(common, OTHERS_COUNT, self.kept(all));
-        if (common / SAME..common * SAME).contains(&own) { common } else { own }
+        let kept = self.kept(all);
+        let own = self.own.slope(common, OTHERS_COUNT, kept);
+        let same = (common / SAME..common * SAME).contains(&own);
+        // No points, no error: then the slope is that of all.
+        let unsure = (own - common).abs() <= STANDARD_ERRORS * self.own.standard_error(kept);
+        if same || unsure { common } else { own }
     }
 
     /// What is left of the weight of this instance's observations while others were made.

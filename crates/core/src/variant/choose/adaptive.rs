@@ -12,8 +12,9 @@ use crate::{PrefixKey, Reason, Time};
 /// Instances within this part, or these milliseconds, of the best count as equal.
 const TIE_SHARE: f64 = 0.05;
 const TIE_MILLISECONDS: f64 = 2.0;
-/// Within this part where the prompt is new: then routers that know nothing of each other should send it to the same
-/// instance, and none of those that are equally far from having it computed is much better.
+/// Within this part where the prompt is new, and where as much waits as at the best (but for this part of the prompt):
+/// routers that know nothing of each other should send it to the same instance, and a few streams more or less differ
+/// little.
 const NEW_TIE_SHARE: f64 = 0.2;
 /// A prompt of which nobody holds more than this part counts as new.
 const NEW: f64 = 0.2;
@@ -46,14 +47,17 @@ pub(super) fn best<T>(
     scores.clear();
     scores.extend(open.iter().map(|(_, instance)| score(adaptive, prompt, instance, open.now)));
     let is_new = prompt.bytes_of(adaptive.known_blocks()) as f64 <= NEW * prompt.bytes() as f64;
-    let tie_share = if is_new { NEW_TIE_SHARE } else { TIE_SHARE };
-    let bound = scores.iter().copied().min_by(f64::total_cmp).map(|best| match explore {
-        true => best * NOT_MUCH_WORSE,
-        false => best + (best * tie_share).max(TIE_MILLISECONDS),
-    });
-    let chosen = bound.and_then(|bound| {
+    let least = open.iter().zip(&scores).min_by(|(_, one), (_, other)| one.total_cmp(other));
+    let chosen = least.and_then(|((_, least), &best)| {
+        let (share, waiting) = match is_new {
+            true => (NEW_TIE_SHARE, least.beliefs.uncached + NEW_TIE_SHARE * adaptive.tokens(prompt.bytes())),
+            false => (TIE_SHARE, f64::INFINITY),
+        };
+        let bound = if explore { best * NOT_MUCH_WORSE } else { best + (best * share).max(TIE_MILLISECONDS) };
+        let is_equal =
+            |instance: &Instance<T>, score: f64| score <= bound && (explore || instance.beliefs.uncached <= waiting);
         let key = order_of_equals(adaptive, prompt, explore);
-        let equal = open.iter().zip(&scores).filter(|(_, score)| **score <= bound);
+        let equal = open.iter().zip(&scores).filter(|((_, instance), score)| is_equal(instance, **score));
         nearest(equal.map(|((candidate, instance), _)| Candidate {
             distance: Distance::of(key, instance.standing, instance.weight),
             ..candidate
