@@ -13,7 +13,7 @@ async fn without_descriptors_clients_wait_and_are_served_as_soon_as_there_are_so
     let engines = Engines::start(1, &["--speed", "200"]);
     let router = serve(&engines, &[]);
     let client = Client::new(router.url());
-    client.post("/v1/chat/completions", &chat("A", "question?")).await.ok();
+    let _ = client.post("/v1/chat/completions", &chat("A", "question?")).await.ok();
     let process = i32::try_from(router.process_id()).ok().and_then(Pid::from_raw);
     let open = std::fs::read_dir(format!("/proc/{}/fd", router.process_id())).expect("its descriptors").count() as u64;
     let limit = Rlimit { current: Some(open + 8), maximum: Some(open + 8) };

@@ -31,7 +31,7 @@ impl Fleet {
         let file = folder.join("isotherm.yaml");
         write(&file, &engines, ENGINES, 1_024);
         let router = Running::start(&["serve", "--config", &file.display().to_string()]);
-        Fleet { engines, alive: [true; ENGINES], router, file, listed: ENGINES, folder: folder }
+        Fleet { engines, alive: [true; ENGINES], router, file, listed: ENGINES, folder }
     }
 
     pub(crate) fn router(&self) -> &Running {
