@@ -11,6 +11,9 @@ pub enum ServiceError {
     /// The request breaks a constraint or a rule, or names something that is not there.
     #[error("{0}")]
     Validation(String),
+    /// It asks for more than may run for an account.
+    #[error("{0}")]
+    LimitExceeded(String),
     /// The body is not JSON, or a value in it is of another type.
     #[error("{0}")]
     Serialization(String),
@@ -33,6 +36,7 @@ impl ServiceError {
     pub const fn kind(&self) -> &'static str {
         match self {
             ServiceError::Validation(_) => "ValidationException",
+            ServiceError::LimitExceeded(_) => "ResourceLimitExceeded",
             ServiceError::Serialization(_) => "SerializationException",
             ServiceError::UnknownOperation(_) => "UnknownOperationException",
             ServiceError::Store(_) | ServiceError::Answer(_) | ServiceError::Interrupted => "InternalFailure",

@@ -1,5 +1,6 @@
 //! The operations of SageMaker's control plane, by family.
 
+mod capacity;
 mod endpoint_configs;
 mod endpoints;
 mod inference_components;

@@ -1,5 +1,6 @@
 //! Whole stories over the control plane, with a deployer that does everything at once.
 
+mod capacity;
 mod components;
 mod endpoints;
 mod protocol;

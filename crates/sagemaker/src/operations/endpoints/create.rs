@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::deployed::deployed;
 use crate::arn::ResourceKind;
 use crate::error::ServiceError;
-use crate::operations::{Call, tags, typed};
+use crate::operations::{Call, capacity, tags, typed};
 use crate::records::{ENDPOINTS, EndpointRecord, Transition};
 use crate::rules;
 use crate::shapes::{DeploymentConfig, EndpointStatus, Tag};
@@ -25,7 +25,7 @@ struct CreateEndpoint {
 pub(super) fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
     let input: CreateEndpoint = typed(input)?;
     rules::tags::check(&input.tags)?;
-    call.store.write(|transaction| {
+    capacity::write(call, |transaction| {
         let key = call.key(&input.endpoint_name);
         if transaction.get(&ENDPOINTS, &key)?.is_some() {
             return Err(ResourceKind::Endpoint.existing(call.caller, &input.endpoint_name));

@@ -7,7 +7,7 @@ use super::deployed::deployed;
 use super::ready_for_change;
 use crate::arn::ResourceKind;
 use crate::error::ServiceError;
-use crate::operations::{Call, invalid, typed};
+use crate::operations::{Call, capacity, invalid, typed};
 use crate::records::{Deployed, ENDPOINTS, EndpointRecord, InferenceComponentRecord, Transition, Update};
 use crate::rules;
 use crate::shapes::{DeploymentConfig, EndpointStatus, VariantProperty, VariantPropertyType};
@@ -28,7 +28,7 @@ struct UpdateEndpoint {
 
 pub(super) fn update(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
     let input: UpdateEndpoint = typed(input)?;
-    call.store.write(|transaction| {
+    capacity::write(call, |transaction| {
         let mut endpoint = call.endpoint(transaction, &input.endpoint_name)?;
         ready_for_change(&endpoint)?;
         another_configuration(call, &endpoint, &input.endpoint_config_name)?;

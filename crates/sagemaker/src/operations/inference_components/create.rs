@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::plan::plan;
 use crate::arn::ResourceKind;
 use crate::error::ServiceError;
-use crate::operations::{Call, invalid, tags, typed};
+use crate::operations::{Call, capacity, invalid, tags, typed};
 use crate::records::{ComponentTransition, EndpointRecord, INFERENCE_COMPONENTS, InferenceComponentRecord};
 use crate::rules::{self, components::ComponentKind};
 use crate::shapes::{
@@ -34,7 +34,7 @@ pub(super) fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceErro
     let specifications = rules::components::specifications(input.specification, input.specifications)?;
     let kind = rules::components::check(&specifications)?;
     rules::components::check_copies(kind, input.runtime_config)?;
-    call.store.write(|transaction| {
+    capacity::write(call, |transaction| {
         let key = call.key(&input.inference_component_name);
         if transaction.get(&INFERENCE_COMPONENTS, &key)?.is_some() {
             return Err(ResourceKind::InferenceComponent.existing(call.caller, &input.inference_component_name));
