@@ -128,7 +128,7 @@ impl Supervisor {
     /// The program that an earlier life of this process started for the instance, if it still runs as it should.
     fn left_behind(&self) -> Option<Process> {
         let process = LeftBehind::read(&self.shared.processes, &self.order.key)?;
-        let program = Program::of(&self.shared.settings, &self.order, process.port());
+        let program = Program::of(&self.shared.settings, &self.order, process.port()).ok()?;
         let reached = self.reached(process.port()).ok()?;
         if !process.runs(&program.words) {
             // It would hold memory that the new one needs.
@@ -142,7 +142,7 @@ impl Supervisor {
     fn spawn(&self) -> io::Result<Process> {
         let port = free_port()?;
         let reached = self.reached(port)?;
-        let program = Program::of(&self.shared.settings, &self.order, port);
+        let program = Program::of(&self.shared.settings, &self.order, port).map_err(io::Error::other)?;
         let output = self.open_log()?;
         let mut command = program.command(&self.shared.settings);
         let child = command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()?;
