@@ -158,14 +158,22 @@ impl Adapters {
     /// What an engine on this machine is to load for an artifact's URL: a file that lies here, a repository of Hugging
     /// Face's by its name, else the URL itself.
     fn local(&self, artifact: &str) -> String {
-        let inside = |rest: &&str| !rest.split('/').any(|part| part == "..");
-        let rest = artifact.strip_prefix("s3://").filter(inside);
+        let rest = artifact.strip_prefix("s3://").filter(|rest| stays_below(rest));
         let here = rest.and_then(|rest| Some(self.artifacts.as_ref()?.join(rest)));
         match here.filter(|path| path.exists()) {
             Some(path) => path.display().to_string(),
-            None => artifact.strip_prefix("https://huggingface.co/").unwrap_or(artifact).to_owned(),
+            // What is no repository's name could be a path on the engine's machine.
+            None => {
+                let name = artifact.strip_prefix("https://huggingface.co/").filter(|name| stays_below(name));
+                name.unwrap_or(artifact).to_owned()
+            }
         }
     }
+}
+
+/// Whether a path leads nowhere but below where it begins.
+fn stays_below(path: &str) -> bool {
+    std::path::Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
 }
 
 fn base_of(state: &EndpointState, at: usize) -> Option<&ComponentState> {
@@ -217,7 +225,10 @@ mod tests {
             ("s3://bucket/tuned", &*here),
             ("s3://bucket/elsewhere", "s3://bucket/elsewhere"),
             ("s3://bucket/../bucket/tuned", "s3://bucket/../bucket/tuned"),
+            ("s3:///etc", "s3:///etc"),
             ("https://huggingface.co/org/tuned", "org/tuned"),
+            ("https://huggingface.co//etc/tuned", "https://huggingface.co//etc/tuned"),
+            ("https://huggingface.co/../etc/tuned", "https://huggingface.co/../etc/tuned"),
             ("https://example.com/tuned", "https://example.com/tuned"),
         ] {
             assert_eq!(adapters.local(artifact), told);
