@@ -20,7 +20,7 @@ Runs everything that must hold before a change lands
 Usage: cargo xtask test [--only STEP]...
 
 A tool that is missing makes its step or tests skip by name; where CI=true a skip is a failure.
-The two tools that can be installed by name are: cargo-deny by cargo, once; in CI, promtool by apt.
+The two tools that can be installed by name are: cargo-deny by cargo, once; in CI, Prometheus by apt.
 
 Options:
   --only STEP   run this step, and the build where it needs one; may be given again

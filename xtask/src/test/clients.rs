@@ -25,8 +25,8 @@ fn tests(python: &Path, node_modules: Option<&Path>) -> Result<(), Failure> {
     if let Some(modules) = node_modules {
         pytest.env("NODE_PATH", modules);
     }
-    if let Some(promtool) = promtool() {
-        pytest.env("PROMTOOL", promtool);
+    if let Some((prometheus, promtool)) = prometheus() {
+        pytest.env("PROMETHEUS", prometheus).env("PROMTOOL", promtool);
     }
     machine::run(&mut pytest)
 }
@@ -74,30 +74,30 @@ fn once(folder: &Path, list: &Path, install: impl FnOnce() -> Result<(), Failure
     fs::write(&stamp, wanted).map_err(|error| Failure::file(&stamp, &error))
 }
 
-/// promtool from the path; in CI on Debian, from its package unpacked in the build folder.
-fn promtool() -> Option<PathBuf> {
-    if machine::has("promtool") {
-        return Some("promtool".into());
+/// Prometheus and promtool from the path; in CI on Debian, from their package unpacked in the build folder.
+fn prometheus() -> Option<(PathBuf, PathBuf)> {
+    if machine::has("promtool") && machine::has("prometheus") {
+        return Some(("prometheus".into(), "promtool".into()));
     }
     let folder = machine::target().join("prometheus");
-    let unpacked = folder.join("usr/bin/promtool");
-    if unpacked.is_file() {
+    let unpacked = (folder.join("usr/bin/prometheus"), folder.join("usr/bin/promtool"));
+    if unpacked.0.is_file() && unpacked.1.is_file() {
         return Some(unpacked);
     }
     if !machine::is_ci() || !machine::has("apt-get") {
         return None;
     }
-    match unpack_promtool(&folder) {
+    match unpack_prometheus(&folder) {
         Ok(()) => Some(unpacked),
         Err(failure) => {
-            println!("promtool: {failure}");
+            println!("prometheus: {failure}");
             None
         }
     }
 }
 
 /// Unpacks the package instead of installing it: nothing else of it is wanted, least of all its service.
-fn unpack_promtool(folder: &Path) -> Result<(), Failure> {
+fn unpack_prometheus(folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
     let download = || machine::run(machine::command("apt-get").current_dir(folder).args(["download", "prometheus"]));
     if download().is_err() {
