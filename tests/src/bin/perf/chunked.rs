@@ -6,7 +6,12 @@ pub(crate) struct Chunked {
     state: State,
     /// Bytes of data so far.
     pub(crate) data: u64,
+    /// The last of them.
+    tail: Vec<u8>,
 }
+
+/// How many of the last bytes are kept.
+const TAIL: usize = 16;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -32,6 +37,8 @@ impl Chunked {
             if let State::Data(left) = self.state {
                 let taken = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                 self.data += taken as u64;
+                self.tail.extend_from_slice(&bytes[taken.saturating_sub(TAIL)..taken]);
+                self.tail.drain(..self.tail.len().saturating_sub(TAIL));
                 self.state = if taken as u64 == left { State::DataEnd } else { State::Data(left - taken as u64) };
                 bytes = &bytes[taken..];
                 continue;
@@ -43,6 +50,11 @@ impl Chunked {
             bytes = rest;
         }
         Ok(())
+    }
+
+    /// Whether the data so far ends with these few bytes, wherever its chunks part them.
+    pub(crate) fn ends_with(&self, end: &[u8]) -> bool {
+        self.tail.ends_with(end)
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -82,13 +94,13 @@ mod tests {
 
     #[test]
     fn the_end_is_found_however_the_bytes_are_cut() {
-        let body = b"5\r\nhello\r\n1a;x=y\r\n0\r\n\r\nabcdefghijklmnopqrstu\r\n0\r\nX: y\r\n\r\n";
+        let body = b"5\r\nhello\r\n19;x=y\r\n0\r\n\r\nabcdefghijklmnopqrst\r\n1\r\nu\r\n0\r\nX: y\r\n\r\n";
         for cut in 1..body.len() {
             let mut chunked = Chunked::default();
             chunked.pass(&body[..cut]).unwrap();
             assert!(!chunked.is_done(), "{cut}");
             chunked.pass(&body[cut..]).unwrap();
-            assert!(chunked.is_done() && chunked.data == 31, "{cut}");
+            assert!(chunked.is_done() && chunked.data == 31 && chunked.ends_with(b"tu"), "{cut}");
         }
     }
 

@@ -149,7 +149,9 @@ async fn answer(stream: &mut TcpStream, head: &Head, body: &[u8], replies: &Repl
         Asked::Models => stream.write_all(&replies.models).await,
         Asked::About => stream.write_all(&replies.about).await,
         Asked::Chat if field(body, b"\"stream\"").is_some_and(|value| value.starts_with(b"true")) => {
-            let tokens = field(body, b"\"max_tokens\"").map_or(1, number);
+            // Some routers write the newer name in place of the older.
+            let tokens = field(body, b"\"max_tokens\"").or_else(|| field(body, b"\"max_completion_tokens\""));
+            let tokens = tokens.map_or(1, number);
             stream.write_all(&replies.head).await?;
             for _ in 0..tokens {
                 stream.write_all(&replies.event).await?;

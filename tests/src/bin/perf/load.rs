@@ -25,6 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const DOCUMENTS: u64 = 16;
 /// Stands in every request for the number of its question.
 const NUMBER: &str = "00000000";
+/// The least that a token's event takes.
+const EVENT_BYTES: u64 = 100;
+/// How much of an error's body is told.
+const ERROR_BYTES: usize = 100;
 /// LiteLLM refuses requests without its key; all others ignore or pass it on.
 const AUTHORIZATION: &str = "Bearer sk-perf-b7c1f0a2d95e4c83a6d4";
 
@@ -203,8 +207,8 @@ async fn ask(connection: &mut Option<TcpStream>, request: &Request, plan: &Plan)
         if received.len() > from {
             first_byte.get_or_insert_with(|| started.elapsed());
             body.pass(&received[from..])?;
-            // Enough for the end of a stream to be looked at, and no more.
-            received.drain(..received.len().saturating_sub(64));
+            // The beginning tells what an error says.
+            received.truncate(head.end + ERROR_BYTES);
             from = received.len();
         }
         if body.is_done() {
@@ -214,10 +218,10 @@ async fn ask(connection: &mut Option<TcpStream>, request: &Request, plan: &Plan)
     }
     let whole = started.elapsed();
     if head.status != 200 {
-        return Err(format!("status {}: {}", head.status, String::from_utf8_lossy(&received)).into());
+        return Err(format!("status {}: {}", head.status, String::from_utf8_lossy(&received[head.end..])).into());
     }
-    if plan.tokens > 0 && memmem::find(&received, b"[DONE]").is_none() {
-        return Err("the stream ended without [DONE]".into());
+    if plan.tokens > 0 {
+        body.check_stream(plan.tokens)?;
     }
     *connection = head.is_kept.then_some(stream);
     Ok(Answer { first_byte: first_byte.unwrap_or(whole), whole, connected })
@@ -272,6 +276,18 @@ impl Body {
             }
             Body::Chunked(chunked) => chunked.pass(bytes),
         }
+    }
+
+    /// Whether a stream has come whole: so many tokens, and its last event.
+    fn check_stream(&self, tokens: usize) -> Result<(), Failure> {
+        let Body::Chunked(chunked) = self else { return Err("a stream with a content-length".into()) };
+        if !chunked.ends_with(b"[DONE]\n\n") {
+            return Err("the stream ended without [DONE]".into());
+        }
+        if chunked.data < tokens as u64 * EVENT_BYTES {
+            return Err(format!("the stream of {tokens} tokens had {} bytes", chunked.data).into());
+        }
+        Ok(())
     }
 
     fn is_done(&self) -> bool {
