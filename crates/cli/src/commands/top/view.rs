@@ -31,7 +31,7 @@ fn heading(overview: &Value, admin: &str) -> String {
         (_, Some(true)) => "ready",
         _ => "NOT READY",
     };
-    format!("isotherm at {admin}: {state}, {up} of {} instances up   (q ends)\n", instances().count())
+    format!("{state}, {up} of {} instances up   isotherm at {admin}\n", instances().count())
 }
 
 fn variant_lines(variant: &Value, width: usize) -> String {
@@ -48,14 +48,14 @@ fn variant_lines(variant: &Value, width: usize) -> String {
         routing.collect::<String>()
     );
     let figures = format!(
-        "requests/s {}   errors {}   spills {}   hit rate {} (expected {})   in flight {}   waiting {}\n",
+        "requests/s {}   errors {}   in flight {}   waiting {}\nhit rate {} (expected {})   spills {}\n",
         number(&minute["requests_per_second"], 1),
         percent(&minute["error_rate"]),
-        percent(&minute["spill_rate"]),
-        percent(&minute["hit_rate"]),
-        percent(&minute["expected_hit_rate"]),
         variant["in_flight"],
         variant["waiting"],
+        percent(&minute["hit_rate"]),
+        percent(&minute["expected_hit_rate"]),
+        percent(&minute["spill_rate"]),
     );
     title + &figures + &times_to_first_token(minute) + &instances(variant, width)
 }
@@ -70,7 +70,7 @@ fn times_to_first_token(minute: &Value) -> String {
             table.row([outcome, &p50, &p90, &p99, &of["count"].to_string()]);
         }
     }
-    format!("\n{table}\n")
+    format!("\n{table}")
 }
 
 fn instances(variant: &Value, width: usize) -> String {
@@ -91,7 +91,7 @@ fn instances(variant: &Value, width: usize) -> String {
             &spare(&instance["upstream_errors"].to_string()),
         ]);
     }
-    format!("\n{table}\n")
+    format!("\n{table}")
 }
 
 fn hot_prefixes(overview: &Value, width: usize) -> String {
@@ -115,7 +115,7 @@ fn hot_prefixes(overview: &Value, width: usize) -> String {
             &holders.join(", "),
         ]);
     }
-    format!("\n{table}\n")
+    format!("\n{table}")
 }
 
 fn last_requests(overview: &Value, width: usize) -> String {
@@ -142,7 +142,7 @@ fn last_requests(overview: &Value, width: usize) -> String {
             &key(&request["key"], width),
         ]);
     }
-    format!("\n{table}\n")
+    format!("\n{table}")
 }
 
 fn items<'v>(value: &'v Value, name: &str) -> &'v [Value] {
@@ -222,7 +222,7 @@ mod tests {
         for part in [
             "ready, 1 of 1 instances up",
             "chat/AllTraffic  PREFIX_AWARE, prefix length 4096, concurrency threshold 10",
-            "requests/s 12.3   errors 0.0%   spills 5.0%   hit rate 81.2% (expected –)",
+            "requests/s 12.3   errors 0.0%   in flight 3   waiting 0\nhit rate 81.2% (expected –)   spills 5.0%",
             "3/10",
             "dcecc7806d1582cf",
             "spill (threshold)",
