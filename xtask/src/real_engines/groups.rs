@@ -16,7 +16,7 @@ pub(crate) const TITLE: &str = "Seven beginnings of about 2,000 tokens, four rou
 /// An odd number: taking turns would keep an even number of groups apart by chance.
 const GROUPS: usize = 7;
 const ROUNDS: usize = 4;
-const STRATEGIES: [&str; 3] = ["random", "round-robin", "prefix-aware"];
+const STRATEGIES: [&str; 4] = ["random", "round-robin", "prefix-aware", "adaptive"];
 
 /// What one request came to.
 struct Answer {
