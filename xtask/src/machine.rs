@@ -26,6 +26,19 @@ pub(crate) fn has(program: &str) -> bool {
         .is_some_and(|paths| std::env::split_paths(&paths).any(|folder| folder.join(program).is_file()))
 }
 
+/// How busy it was in the last minute: how many processes ran or wanted to.
+pub(crate) fn load_average() -> String {
+    let averages = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    averages.split_whitespace().next().unwrap_or("unknown").to_owned()
+}
+
+/// What its processor calls itself.
+pub(crate) fn processor() -> String {
+    let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or_else(|| "an unknown processor".to_owned(), |(_, name)| name.trim().to_owned())
+}
+
 /// A command that starts in the workspace's root.
 pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);

@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask test`, `agree`, `chaos`, `dist`, `soak` and `real-engines`.
+//! Developer commands: `cargo xtask test`, `agree`, `chaos`, `dist`, `perf`, `soak` and `real-engines`.
 
 mod agree;
 mod arguments;
@@ -6,6 +6,7 @@ mod chaos;
 mod dist;
 mod failure;
 mod machine;
+mod perf;
 mod real_engines;
 mod soak;
 mod test;
@@ -25,6 +26,7 @@ Commands:
   agree         the same scenario in the simulator and over HTTP; whether both say the same
   chaos         random faults on a fleet under load; checks that no request is generated twice or left without a word
   dist          a fully static binary, its archive and a container file, in dist/
+  perf          what the router costs, beside nginx, HAProxy and other routers; and its instruction counts
   soak          closed-loop load at the machine's limit; checks that the router's memory stays flat
   real-engines  two real vLLM replicas behind the router: random against prefix-aware
 
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Some("agree") => agree::run(arguments),
         Some("chaos") => chaos::run(arguments),
         Some("dist") => dist::run(arguments),
+        Some("perf") => perf::run(arguments),
         Some("real-engines") => real_engines::run(arguments),
         Some("soak") => soak::run(arguments),
 

@@ -16,13 +16,6 @@ clients' own; caches are cold for each strategy, because each gets other words. 
 the machine.
 ";
 
-/// How busy the machine was in the last minute. Whatever else runs makes the engines slower; it does not change what
-/// their caches hold.
-pub(crate) fn load_average() -> String {
-    let averages = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    averages.split_whitespace().next().unwrap_or("unknown").to_owned()
-}
-
 /// Writes the page: machine, date, and a table for each run.
 pub(crate) fn write(tables: &[(&str, String)], busy: &str) -> Result<(), Failure> {
     let file = machine::root().join("docs/real-engines.md");
@@ -37,7 +30,7 @@ pub(crate) fn write(tables: &[(&str, String)], busy: &str) -> Result<(), Failure
          times are longer; hit rates are not touched).",
         date.trim(),
         commit.as_deref().unwrap_or("unknown").trim(),
-        processor()
+        machine::processor()
     );
     for (title, table) in tables {
         let _ = writeln!(page, "\n## {title}\n\n```text\n{}\n```", table.trim_end());
@@ -48,10 +41,4 @@ pub(crate) fn write(tables: &[(&str, String)], busy: &str) -> Result<(), Failure
     fs::write(&file, page).map_err(|error| Failure::file(&file, &error))?;
     println!("written: {}", file.display());
     Ok(())
-}
-
-fn processor() -> String {
-    let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    name.map_or_else(|| "an unknown processor".to_owned(), |(_, name)| name.trim().to_owned())
 }

@@ -2,6 +2,7 @@
 
 use super::{Outcome, clients, dependencies};
 use crate::machine;
+use crate::perf;
 
 /// One step: its name for `--only`, what it does in words, and whether it needs the built binary.
 pub(crate) struct Step {
@@ -23,6 +24,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "examples", what: "the examples in the documentation", needs_build: true, run: examples },
     Step { name: "interleavings", what: "the fleet's lock under every order", needs_build: true, run: interleavings },
     Step { name: "clients", what: "openai, anthropic, AWS's, curl and promtool", needs_build: true, run: clients::run },
+    Step { name: "instructions", what: "what the hot path takes", needs_build: false, run: instructions },
 ];
 
 fn format() -> Outcome {
@@ -52,4 +54,11 @@ fn examples() -> Outcome {
 fn interleavings() -> Outcome {
     let fleet = ["test", "--package", "isotherm-fleet", "--features", "shuttle", "--lib", "--locked"];
     machine::run(machine::cargo().args(fleet)).into()
+}
+
+fn instructions() -> Outcome {
+    if !machine::has("valgrind") {
+        return Outcome::Skipped("valgrind is not installed".to_owned());
+    }
+    perf::count::check().into()
 }
