@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use http::Response;
 use isotherm_store::{Store, StoreError};
-use isotherm_wire::aws::{Answering, AwsRequest, AwsService, Caller};
+use isotherm_wire::aws::{Answering, AwsRequest, AwsService, Caller, uuid};
 use parking_lot::{Mutex, MutexGuard};
 use tracing::error;
 
@@ -154,6 +154,5 @@ fn request_id() -> String {
     let mut random = [0; 16];
     // Without random numbers requests have no names of their own, which harms nobody.
     let _ = getrandom::fill(&mut random);
-    let hex = format!("{:032x}", u128::from_be_bytes(random));
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    uuid(u128::from_be_bytes(random))
 }

@@ -14,6 +14,7 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use isotherm_fleet::Topology;
 use isotherm_telemetry::Outcome;
+use isotherm_wire::aws::uuid;
 use isotherm_wire::sagemaker::{
     AsyncInvocation, InputLocation, LONGEST_INLINE, Operation, RuntimeError, headers_of_operation,
 };
@@ -175,22 +176,9 @@ fn accepted(inference_id: &str, job: &Job) -> Response<Bytes> {
     response
 }
 
-/// A random number as a UUID of version 4 (RFC 9562).
-fn uuid(random: u128) -> String {
-    let number = random & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
-    let digits = format!("{number:032x}");
-    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_have_the_form_of_uuids() {
-        assert_eq!(uuid(0), "00000000-0000-4000-8000-000000000000");
-        assert_eq!(uuid(u128::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
-    }
 
     #[test]
     fn the_input_is_the_body_or_lies_at_a_place() {

@@ -3,6 +3,7 @@
 mod asked;
 mod protocol;
 mod service_error;
+mod uuid;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,6 +15,7 @@ use http::request::Parts;
 pub use self::asked::{Asked, Service};
 pub use self::protocol::{Protocol, TARGET};
 pub use self::service_error::{ServiceError, escape_xml};
+pub use self::uuid::uuid;
 
 /// A request to one of AWS's services whose sender is known.
 #[derive(Debug)]
