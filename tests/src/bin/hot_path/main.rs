@@ -8,8 +8,13 @@ mod relay;
 use std::process::ExitCode;
 use std::time::Instant;
 
+/// A piece that is ready to run again and again.
+type Piece = Box<dyn FnMut()>;
+/// What a piece is called, and what makes it ready.
+type Named = (&'static str, fn() -> Piece);
+
 /// The pieces by name, each in the middle of a run that has settled.
-const PIECES: [(&str, fn() -> Box<dyn FnMut()>); 5] = [
+const PIECES: [Named; 5] = [
     ("extract-prefix", || Box::new(extract::prefix())),
     ("extract-blocks", || Box::new(extract::blocks())),
     ("decide-prefix-aware", || Box::new(decide::prefix_aware())),

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -114,25 +115,32 @@ async fn user(plan: Plan, started: Instant, next: Rc<RefCell<u64>>, seen: Rc<Ref
         let request = &mut requests[(number.wrapping_mul(0x9E37_79B9) % DOCUMENTS) as usize];
         request.set_number(number);
         let asked = tokio::time::timeout(PATIENCE, ask(&mut connection, request, &plan)).await;
-        let mut seen = seen.borrow_mut();
-        match asked.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}").into())) {
+        let asked = asked.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}").into()));
+        let has_failed = asked.is_err();
+        seen.borrow_mut().note(asked, warm..end);
+        if has_failed {
+            connection = None;
+            // What fails at once shall not be asked a million times.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Seen {
+    /// Takes in how a request ended. What ends within the time that counts, counts: so the rate is that of a steady state.
+    fn note(&mut self, asked: Result<Answer, Failure>, counted: Range<Instant>) {
+        match asked {
             Ok(answer) => {
-                seen.sent += 1;
-                seen.reconnects += u64::from(answer.connected);
-                // Counted by its end, within the time that counts: so the rate is that of a steady state.
-                let now = Instant::now();
-                if now >= warm && now < end {
-                    seen.first_byte.push(answer.first_byte.as_secs_f64() * 1e6);
-                    seen.whole.push(answer.whole.as_secs_f64() * 1e6);
+                self.sent += 1;
+                self.reconnects += u64::from(answer.connected);
+                if counted.contains(&Instant::now()) {
+                    self.first_byte.push(answer.first_byte.as_secs_f64() * 1e6);
+                    self.whole.push(answer.whole.as_secs_f64() * 1e6);
                 }
             }
             Err(failure) => {
-                connection = None;
-                seen.failed += 1;
-                seen.failure.get_or_insert_with(|| failure.to_string());
-                drop(seen);
-                // What fails at once shall not be asked a million times.
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                self.failed += 1;
+                self.failure.get_or_insert_with(|| failure.to_string());
             }
         }
     }
