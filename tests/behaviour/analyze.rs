@@ -41,7 +41,8 @@ fn a_time_stamp_in_front_is_named_and_no_text_is_told() {
     let (json, html) = (folder.path().join("report.json"), folder.path().join("report.html"));
     let text = |path: &Path| path.to_str().expect("a path in UTF-8").to_owned();
     let log = text(&log(folder.path()));
-    let ended = run(&["analyze", &log, "--instances", "2", "--seeds", "1", "--json", &text(&json), "--html", &text(&html)]);
+    let ended =
+        run(&["analyze", &log, "--instances", "2", "--seeds", "1", "--json", &text(&json), "--html", &text(&html)]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let line = ended.stdout.lines().find(|line| line.starts_with("messages[0] (system)")).expect("the place");
     let words: Vec<&str> = line.split_whitespace().collect();
