@@ -51,8 +51,8 @@ const ALL: [(&str, Start); 8] = [
     ("litellm", wheels::litellm),
 ];
 
-/// How long a router may take to answer its first request.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+/// How long a router may take to answer its first request: Python reads many modules before, longer on a busy machine.
+const READY_WITHIN: Duration = Duration::from_secs(180);
 
 /// Starts all that are wanted.
 pub(crate) fn start(plan: &Plan, urls: &[String], isotherm: &Path) -> (Vec<Subject>, Vec<Skipped>) {
