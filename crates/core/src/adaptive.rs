@@ -64,6 +64,8 @@ pub(crate) struct Adaptive {
     output_tokens: f64,
     /// What anyone holds of the prompt that is being placed.
     known: Known,
+    /// The pace of all instances together when it was looked up.
+    common_pace: f64,
     /// What each instance holds of it, by seat. Kept between choices, so that choosing allocates nothing.
     matches: Vec<Match>,
     /// What each candidate scores, for the same reason.
@@ -116,6 +118,7 @@ impl Adaptive {
             prompts: 0.0,
             output_tokens: OUTPUT_TOKENS,
             known: Known::default(),
+            common_pace: Pace::default().milliseconds_per_token(),
             matches: Vec::new(),
             scores: Vec::new(),
         }
@@ -136,6 +139,7 @@ impl Adaptive {
 
     /// Looks up what each instance holds of a prompt.
     pub(crate) fn look_up(&mut self, prompt: &Prompt) {
+        self.common_pace = self.pace.milliseconds_per_token();
         self.known = self.index.look_up(&prompt.blocks, &mut self.matches);
     }
 
@@ -152,7 +156,7 @@ impl Adaptive {
     /// The latency in milliseconds that a prompt adds on an instance that holds so much of it.
     pub(crate) fn score(&self, prompt: &Prompt, instance: &Beliefs, held: Match, in_flight: f64) -> f64 {
         marginal_latency(&Load {
-            pace: instance.pace.milliseconds_per_token(&self.pace),
+            pace: instance.pace.milliseconds_per_token(&self.pace, self.common_pace),
             queued: instance.uncached,
             shared: self.tokens(prompt.bytes_of(held.blocks).saturating_sub(prompt.bytes_of(held.confirmed))),
             in_flight,

@@ -255,9 +255,7 @@ impl PrefixIndex {
     fn step_id(&self, prompt: &[BlockHash], position: u32) -> Option<(NodeId, u32)> {
         let rest = prompt.get(position as usize..)?;
         let id = *self.by_first_block.get(rest.first()?)?;
-        let run = &self.nodes[id].run;
-        let shared = run.iter().zip(rest).take_while(|(a, b)| a == b).count();
-        Some((id, shared as u32))
+        Some((id, shared_blocks(&self.nodes[id].run, rest) as u32))
     }
 
     fn step(&self, prompt: &[BlockHash], position: u32) -> Option<(&Node, u32)> {
@@ -409,6 +407,25 @@ impl PrefixIndex {
             }
         }
     }
+}
+
+/// How many leading blocks two prompts share that share the first. Hashes are chained: where two are equal, all before
+/// them are.
+fn shared_blocks(one: &[BlockHash], other: &[BlockHash]) -> usize {
+    let shorter = one.len().min(other.len());
+    if one.get(shorter.wrapping_sub(1)) == other.get(shorter.wrapping_sub(1)) {
+        return shorter;
+    }
+    let (mut equal, mut different) = (0, shorter);
+    while equal < different {
+        let middle = equal.midpoint(different);
+        if one[middle] == other[middle] {
+            equal = middle + 1;
+        } else {
+            different = middle;
+        }
+    }
+    equal
 }
 
 /// Blocks come hashed.

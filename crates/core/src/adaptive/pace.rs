@@ -107,17 +107,19 @@ impl OwnPace {
         self.seen_at = all.observations;
     }
 
-    /// Milliseconds that one more uncached token takes here.
+    /// Milliseconds that one more uncached token takes here, where it takes `common` of them on all instances together.
     ///
     /// An instance that gets nothing is slowly forgotten and believed to be as the others are, so that it is tried again.
-    pub(crate) fn milliseconds_per_token(&self, all: &Pace) -> f64 {
-        let common = all.milliseconds_per_token();
+    pub(crate) fn milliseconds_per_token(&self, all: &Pace, common: f64) -> f64 {
+        let same = common / SAME..common * SAME;
+        // What fades brings the slope only nearer to that of all: nearly always this is the end.
+        if same.contains(&self.own.slope(common, OTHERS_COUNT, 1.0)) {
+            return common;
+        }
         let kept = self.kept(all);
         let own = self.own.slope(common, OTHERS_COUNT, kept);
-        let same = (common / SAME..common * SAME).contains(&own);
-        // No points, no error: then the slope is that of all.
         let unsure = (own - common).abs() <= STANDARD_ERRORS * self.own.standard_error(kept);
-        if same || unsure { common } else { own }
+        if same.contains(&own) || unsure { common } else { own }
     }
 
     /// What is left of the weight of this instance's observations while others were made.
@@ -189,12 +191,12 @@ mod tests {
     fn a_newcomer_has_the_pace_of_the_others_until_it_has_shown_its_own() {
         let (mut all, mut old, mut new) = (Pace::default(), OwnPace::default(), OwnPace::default());
         feed(&mut all, &mut old, 0.1, 100);
-        assert_eq!(new.milliseconds_per_token(&all), all.milliseconds_per_token());
+        assert_eq!(new.milliseconds_per_token(&all, all.milliseconds_per_token()), all.milliseconds_per_token());
         for i in 0..60 {
             let load = f64::from(i * 7_919 % 8_000);
             new.observe(seen(load, 30.0 + 3.0 * load), &all);
         }
-        let pace = new.milliseconds_per_token(&all);
+        let pace = new.milliseconds_per_token(&all, all.milliseconds_per_token());
         assert!((2.0..=3.5).contains(&pace), "{pace}");
     }
 
@@ -206,7 +208,7 @@ mod tests {
             let load = f64::from(i * 7_919 % 8_000);
             one.observe(seen(load, 30.0 + 1.2 * PRIOR * load), &all);
         }
-        assert_eq!(one.milliseconds_per_token(&all), all.milliseconds_per_token());
+        assert_eq!(one.milliseconds_per_token(&all, all.milliseconds_per_token()), all.milliseconds_per_token());
     }
 
     #[test]
@@ -217,8 +219,8 @@ mod tests {
             let load = f64::from(i * 7_919 % 8_000);
             slow.observe(seen(load, 30.0 + 10.0 * PRIOR * load), &all);
         }
-        assert!(slow.milliseconds_per_token(&all) > 5.0 * PRIOR);
+        assert!(slow.milliseconds_per_token(&all, all.milliseconds_per_token()) > 5.0 * PRIOR);
         feed(&mut all, &mut other, PRIOR, 5_000);
-        assert_eq!(slow.milliseconds_per_token(&all), all.milliseconds_per_token());
+        assert_eq!(slow.milliseconds_per_token(&all, all.milliseconds_per_token()), all.milliseconds_per_token());
     }
 }
