@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 const STREAMS: usize = 100;
 /// KiB for each stream, the connections on both sides included.
-const MOST: u64 = 256;
+const MOST: u64 = 512;
 
 /// An engine that says as much as is taken, to everybody.
 async fn talkative() -> (String, tokio::task::JoinHandle<()>) {
