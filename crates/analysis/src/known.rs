@@ -1,7 +1,7 @@
 //! Remembers which hashes came before, the most recent ones, within a bound.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
 /// A set of hashes in two generations: when the young one is full, it becomes the old one, and what was in the old one
 /// and did not come again is forgotten. So at least the last `generation` hashes are known, and at most twice as many.
@@ -13,7 +13,7 @@ pub(crate) struct Known {
     forgot: bool,
 }
 
-pub(crate) type AlreadyHashed = BuildHasherDefault<Identity>;
+pub(crate) type AlreadyHashed = BuildHasherDefault<isotherm_core::AlreadyHashed>;
 
 impl Known {
     pub(crate) fn new(generation: usize) -> Known {
@@ -38,27 +38,6 @@ impl Known {
     /// Something has been forgotten, so what is not known may have come before.
     pub(crate) fn forgot(&self) -> bool {
         self.forgot
-    }
-}
-
-/// Takes a key that is a hash for what it is.
-#[derive(Debug, Default)]
-pub(crate) struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // Only 64-bit keys are used; folding keeps any other key correct.
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
     }
 }
 

@@ -12,10 +12,11 @@ mod seat;
 mod tests;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
 use self::node::{Node, NodeId, Nodes, Residence};
 use self::seat::Seat;
+use crate::AlreadyHashed;
 
 /// The hash of a block and of everything before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -426,22 +427,4 @@ fn shared_blocks(one: &[BlockHash], other: &[BlockHash]) -> usize {
         }
     }
     equal
-}
-
-/// Blocks come hashed.
-#[derive(Debug, Default)]
-struct AlreadyHashed(u64);
-
-impl Hasher for AlreadyHashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxhash_rust::xxh3::xxh3_64(bytes);
-    }
 }

@@ -5,6 +5,7 @@
 //! same code. Nothing here sees text either: prompts arrive as bytes to hash and leave as a [`PrefixKey`].
 
 mod adaptive;
+mod already_hashed;
 mod budget;
 mod decision;
 mod eligibility;
@@ -18,6 +19,7 @@ mod time;
 mod variant;
 
 pub use adaptive::{BLOCK_BYTES, BlockHasher, Prompt, PromptDigest};
+pub use already_hashed::AlreadyHashed;
 pub use budget::RetryBudget;
 pub use decision::{Arm, Choice, Decision, Reason, Refusal, SpillCause};
 pub use eligibility::{ModelHash, Models};

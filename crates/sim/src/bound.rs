@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
+use isotherm_core::AlreadyHashed;
 use isotherm_engine_model::step_time::StepWork;
 use isotherm_engine_model::{BLOCK_TOKENS, Profile};
 use isotherm_report::measures::Latency;
 use isotherm_report::{Bound, latency};
 
-use crate::chains::AlreadyHashed;
 use crate::prompt::Beginning;
 use crate::scenario::Scenario;
 

@@ -1,8 +1,9 @@
 //! Block chains of prompts: the blocks of each piece are computed once for the beginning that it stands behind.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
+use isotherm_core::AlreadyHashed;
 use isotherm_engine_model::{BlockChain, CacheScope, ChainBuilder};
 use isotherm_workload::Piece;
 
@@ -55,27 +56,6 @@ impl Chains {
             self.recent_tokens = u64::from(tokens);
         }
         self.recent.insert(hash, part);
-    }
-}
-
-/// Takes a key that is a hash for what it is.
-#[derive(Debug, Default)]
-pub(crate) struct AlreadyHashed(u64);
-
-impl Hasher for AlreadyHashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // Only 64-bit keys are used; folding keeps any other key correct.
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use isotherm_wire::aws::escape_xml;
+
 use super::{Asked, XML_NAMESPACE};
 use crate::Refusal;
 use crate::document::{Document, rfc3339};
@@ -35,7 +37,7 @@ pub(crate) fn written(operation: &str, output: &Document, id: &str) -> Vec<u8> {
     if *output != Document::Null {
         element(&mut xml, &format!("{operation}Result"), output);
     }
-    let id = escaped(id);
+    let id = escape_xml(id);
     xml += &format!("<ResponseMetadata><RequestId>{id}</RequestId></ResponseMetadata></{operation}Response>");
     xml.into_bytes()
 }
@@ -49,7 +51,7 @@ pub(crate) fn refused(refusal: &Refusal, id: &str) -> Vec<u8> {
     ]);
     let mut xml = format!("<ErrorResponse xmlns=\"{XML_NAMESPACE}\">");
     element(&mut xml, "Error", &error);
-    xml += &format!("<RequestId>{}</RequestId></ErrorResponse>", escaped(id));
+    xml += &format!("<RequestId>{}</RequestId></ErrorResponse>", escape_xml(id));
     xml.into_bytes()
 }
 
@@ -126,35 +128,16 @@ fn element(xml: &mut String, name: &str, document: &Document) {
         Document::Number(number) => xml.push_str(&number.to_string()),
         Document::Integer(number) => xml.push_str(&number.to_string()),
         Document::Timestamp(seconds) => xml.push_str(&rfc3339(*seconds)),
-        Document::Text(text) => xml.push_str(&escaped(text)),
+        Document::Text(text) => xml.push_str(&escape_xml(text)),
         Document::List(values) => values.iter().for_each(|value| element(xml, "member", value)),
         Document::Structure(members) => members.iter().for_each(|(name, value)| element(xml, name, value)),
         Document::Map(entries) => {
             for (name, value) in entries {
-                let _ = write!(xml, "<entry><key>{}</key>", escaped(name));
+                let _ = write!(xml, "<entry><key>{}</key>", escape_xml(name));
                 element(xml, "value", value);
                 xml.push_str("</entry>");
             }
         }
     }
     let _ = write!(xml, "</{name}>");
-}
-
-/// Text in XML. What XML can't hold at all becomes the replacement character.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\t' | '\n' | '\r' => {
-                let _ = write!(escaped, "&#{};", u32::from(character));
-            }
-            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 
-use crate::chains::AlreadyHashed;
+use isotherm_core::AlreadyHashed;
+
 use crate::prompt::Beginning;
 
 /// For every beginning that was sent the instances that got it, within a capacity for each instance.

@@ -89,7 +89,7 @@ impl ServiceError {
     }
 }
 
-/// Text as it stands in an XML document.
+/// Text as it stands in an XML document. What XML can't hold at all becomes the replacement character.
 pub fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -98,9 +98,11 @@ pub fn escape_xml(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // XML 1.0 holds no other control characters, not even escaped.
-            '\t' | '\n' | '\r' => escaped.push(character),
-            control if control.is_control() => escaped.push('\u{fffd}'),
+            // As they are, a parser would take line ends for others, and blanks in attributes for spaces.
+            '\t' => escaped.push_str("&#9;"),
+            '\n' => escaped.push_str("&#10;"),
+            '\r' => escaped.push_str("&#13;"),
+            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             other => escaped.push(other),
         }
     }
