@@ -27,6 +27,7 @@ pub use evidence::{Availability, Evidence};
 pub use index::BlockHash;
 pub use instance::{Generation, InstanceId, InstanceSpec, Slot, Weight, WeightError};
 pub use key::{HashSeed, KeyScope, PrefixDigest, PrefixHasher, PrefixKey, prefix_key};
+pub use placement::Homes;
 pub use strategy::{
     ConcurrencyThreshold, OutOfRange, PrefixAware, PrefixLength, Rollout, Routing, SpillRule, Strategy, StrategyName,
     UnknownStrategy,

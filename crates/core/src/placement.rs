@@ -74,6 +74,30 @@ fn distance(key: PrefixKey, instance: InstanceHash, weight: Weight) -> f64 {
     -u.ln() / weight.get()
 }
 
+/// The homes of keys among a set of instances, for whoever compares two sets: which keys a change of the fleet moves.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Homes {
+    members: Vec<(InstanceId, Standing, Weight)>,
+}
+
+impl Homes {
+    /// Among these instances and their weights; each stands for itself, none is a copy on another.
+    pub fn among<'i>(instances: impl Iterator<Item = (&'i InstanceId, Weight)>) -> Homes {
+        Homes { members: instances.map(|(id, weight)| (id.clone(), Standing::of(id, None), weight)).collect() }
+    }
+
+    /// The instance that a key ranks first; `None` where there is none.
+    pub fn home(&self, key: PrefixKey) -> Option<&InstanceId> {
+        let distances = self.members.iter().map(|(id, standing, weight)| (id, Distance::of(key, *standing, *weight)));
+        distances.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(id, _)| id)
+    }
+
+    /// The instances.
+    pub fn ids(&self) -> impl Iterator<Item = &InstanceId> {
+        self.members.iter().map(|(id, ..)| id)
+    }
+}
+
 /// A number from 0 to 99 that is independent of the key's order of instances, for partial rollouts.
 pub(crate) fn percentile(key: PrefixKey) -> u8 {
     let key = key.as_u128();
@@ -111,6 +135,16 @@ mod tests {
         let instances = equal(&hashes(7));
         let homes: Vec<usize> = keys(12, 0).into_iter().map(|key| home(key, &instances)).collect();
         assert_eq!(homes, GOLDEN_HOMES);
+    }
+
+    #[test]
+    fn whoever_compares_two_fleets_finds_the_homes_that_requests_find() {
+        let ids: Vec<InstanceId> =
+            (0..7).map(|i| InstanceId::from(format!("http://10.0.0.{i}:8000").as_str())).collect();
+        let homes = Homes::among(ids.iter().map(|id| (id, Weight::ONE)));
+        let found: Vec<_> = keys(12, 0).into_iter().map(|key| homes.home(key).unwrap().clone()).collect();
+        assert_eq!(found, GOLDEN_HOMES.map(|home| ids[home].clone()));
+        assert_eq!(Homes::default().home(keys(1, 0)[0]), None);
     }
 
     const GOLDEN_HOMES: [usize; 12] = [5, 1, 0, 4, 5, 2, 2, 1, 4, 6, 4, 0];

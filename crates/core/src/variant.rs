@@ -162,6 +162,13 @@ impl<T: Clone> VariantState<T> {
         before != (instance.health.is_down(), instance.health.is_ejected(now))
     }
 
+    /// The instance's process is another one than before, though it was never found gone: its cache is empty.
+    pub fn restarted(&mut self, generation: Generation) {
+        if let Some(at) = self.position(generation) {
+            self.adaptive.restart(&mut self.instances[at].beliefs);
+        }
+    }
+
     /// What the beliefs of `ADAPTIVE` take, in bytes.
     pub fn index_bytes(&self) -> usize {
         self.adaptive.index.bytes()

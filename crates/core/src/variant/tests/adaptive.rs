@@ -72,6 +72,18 @@ fn a_process_that_is_gone_has_lost_its_cache_and_what_waited_there() {
 }
 
 #[test]
+fn a_process_that_was_replaced_unnoticed_is_believed_to_hold_nothing() {
+    let mut state = variant(Strategy::Adaptive, 2);
+    let mut begun = choose(&mut state, &of(&document("one?")));
+    state.first_token(&mut begun.slot, NOW);
+    let (instance, generation) = (begun.instance, begun.decision.generation);
+    assert!(held(&mut state, &document("two?"))[instance] > 0);
+    state.restarted(generation);
+    assert_eq!(held(&mut state, &document("two?")), [0; 2]);
+    assert!(state.instances(NOW).all(|view| view.availability == crate::Availability::Up));
+}
+
+#[test]
 fn other_evidence_leaves_the_beliefs() {
     let mut state = variant(Strategy::Adaptive, 2);
     let mut begun = choose(&mut state, &of(&document("one?")));
