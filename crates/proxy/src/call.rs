@@ -94,6 +94,11 @@ impl Call {
         self.api == RuntimeApi::ResponseStream
     }
 
+    /// Whether its response goes out only when it is there as a whole, as AWS buffers what is not streamed.
+    pub(crate) fn is_buffered(&self) -> bool {
+        self.api == RuntimeApi::Invocations
+    }
+
     /// Whether its response goes into a file.
     pub(crate) fn is_kept(&self) -> bool {
         self.api == RuntimeApi::Async
@@ -216,16 +221,20 @@ pub(crate) fn name_in_topology<'n>(name: &'n str, record: &Record) -> Cow<'n, st
 
 impl Failure {
     /// The failure of a call as SageMaker tells and counts it; that of any other request as it is.
-    pub(crate) fn of_call(self, record: &Record) -> Failure {
+    pub(crate) fn of_call(self, record: &mut Record) -> Failure {
         let Some(call) = &record.call else { return self };
         let failure = match self {
             Failure::Broken | Failure::BadAnswer(_) => call.model_error(Fault::NoAnswer, record).into(),
             Failure::FirstByteTimeout(_) | Failure::TotalTimeout(_) => call.model_error(Fault::TimedOut, record).into(),
             other => other,
         };
-        let is_models = matches!(&failure, Failure::Runtime(error) if matches!(**error, RuntimeError::Model(_)));
-        if let (true, Some(variant)) = (is_models, &record.variant) {
-            variant.metrics().invocation_fault(InvocationFault::ModelError);
+        if let Failure::Runtime(error) = &failure
+            && let RuntimeError::Model(error) = &**error
+        {
+            record.answered = Some(error.fault.status());
+            if let Some(variant) = &record.variant {
+                variant.metrics().invocation_fault(InvocationFault::ModelError);
+            }
         }
         failure
     }

@@ -97,7 +97,7 @@ async fn answer(head: Parts, body: Incoming, mut record: Record) -> (Response<Bo
         Ok(Outcome::Begun(forwarded)) => return (relay(*forwarded, record).map(Body::Relayed), body_was_read),
         Ok(Outcome::Own(response)) => response,
         Err(failure) => {
-            let failure = failure.of_call(&record);
+            let failure = failure.of_call(&mut record);
             let response = match record.aws {
                 Some(protocol) => failure.service_response(protocol, &record.request_id),
                 None => failure.response(record.dialect, worker.random()),

@@ -59,6 +59,11 @@ impl Watch {
         }
     }
 
+    /// Whether all has passed that a client waits for, though the body may not have ended; only streams tell.
+    pub(crate) fn is_complete(&self) -> bool {
+        matches!(self, Watch::Events(scanner) if scanner.done_seen() && scanner.between_events())
+    }
+
     /// Whether a generated token has passed; only streams tell.
     pub(crate) fn first_token_seen(&self) -> bool {
         matches!(self, Watch::Events(scanner) if scanner.first_token_seen())

@@ -128,7 +128,7 @@ async fn attempt(job: &Job, body: Bytes, backlog: &Backlog, worker: &Rc<Worker>)
             write(answer, record, &place.map_err(Trouble::Unwritten)?, backlog).await
         }
         Err(failure) => {
-            let failure = failure.of_call(&record);
+            let failure = failure.of_call(&mut record);
             record.status = Some(failure.response(Dialect::SageMaker, 0).status().as_u16());
             record.end(failure.outcome());
             Err(failure.into())

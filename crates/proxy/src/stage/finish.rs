@@ -73,7 +73,7 @@ pub(crate) struct Record {
     pub(crate) bytes_out: u64,
     /// The status of its response, once there is one.
     pub(crate) status: Option<u16>,
-    /// The status with which the container answered, where its client is told another one.
+    /// The status of the container as its client is told it within an error that has another one.
     pub(crate) answered: Option<u16>,
     /// What the engine says that it cost.
     pub(crate) usage: Option<Usage>,
@@ -171,6 +171,11 @@ impl Record {
         if let Some((decision, _)) = &self.placed {
             self.metrics().first_token(decision.arm, decision.reason, elapsed);
         }
+    }
+
+    /// Whether a first token has passed.
+    pub(crate) fn has_first_token(&self) -> bool {
+        self.time_to_first_token.is_some()
     }
 
     /// Notes how the request ended. The first word stands.

@@ -93,7 +93,7 @@ pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay
         watch,
         own_usage,
         is_stored: matches!(route, Route::Prompt(Api::Responses)),
-        first_token_noted: false,
+        first_token_noted: record.has_first_token(),
         last_piece: record.worker.now(),
         alarm: Alarm::default(),
         slot: Some(slot),
@@ -290,7 +290,7 @@ impl Relay {
         };
         let last_words = match &self.watch {
             // The client has all that it waits for.
-            Watch::Events(scanner) if scanner.done_seen() && scanner.between_events() => Some(Bytes::new()),
+            watch if watch.is_complete() => Some(Bytes::new()),
             _ if self.is_framed => Some(envelope::exception(why.exception(), message)),
             Watch::Events(scanner) if !self.has_length && !self.is_kept => {
                 let mut events = ErrorBody::new(kind, message).to_events(self.record.dialect);

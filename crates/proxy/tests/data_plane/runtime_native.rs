@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, get, post};
 use crate::managed::{adapter, base, copy, endpoint, instance, variant};
-use crate::origin::{self, Origin, Step};
+use crate::origin::{self, END, EVENTS, Origin, Step, chunk};
 use crate::router::Router;
 
 /// A request with these further lines in its head.
@@ -176,6 +176,77 @@ async fn an_error_whose_body_breaks_off_is_told_as_such() {
     let router = Router::before(&[&origin], "");
     let message = body_of(&router.ask(invoke("", "{}")).await)["Message"].as_str().unwrap().to_owned();
     assert!(message.starts_with("Received server error (500) from primary and could not load the entire response"));
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_come_whole_is_a_model_error() {
+    let whole = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf";
+    let chunked = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{}", chunk("half"));
+    let event = format!("{EVENTS}{}", chunk("data: {\"choices\":[]}\n\n"));
+    for begun in [whole, &chunked, &event] {
+        let steps = vec![Step::Send(begun.into()), Step::Pause(Duration::from_millis(20)), Step::Close];
+        let origin = Origin::start(move |_| steps.clone()).await;
+        let router = Router::before(&[&origin], "");
+        let answer = router.ask(invoke("", "{}")).await;
+        assert_eq!((answer.status, answer.header("x-amzn-errortype")), (424, Some("ModelError")), "{begun}");
+        let body = body_of(&answer);
+        assert_eq!((&body["OriginalStatusCode"], &body["OriginalMessage"]), (&json!(500), &json!("")));
+        let message = body["Message"].as_str().unwrap();
+        let said = "Received server error (500) from primary and could not load the entire response body. See https://";
+        assert!(message.starts_with(said), "{message}");
+        router.idle().await;
+        assert_eq!(origin.seen().len(), 1, "it may have generated: nothing is sent again");
+        assert_eq!(router.metric("isotherm_upstream_errors_total", &["truncated"]), 1.0);
+        assert_eq!(router.metric("isotherm_invocation_faults_total", &["model_error"]), 1.0);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_over_the_limit_is_a_model_error_and_frees_the_container() {
+    let endless = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{}", chunk("12345"));
+    for begun in ["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n1", &endless] {
+        let steps = vec![Step::Send(begun.into()), Step::Hang];
+        let origin = Origin::start(move |_| steps.clone()).await;
+        let router = Router::before(&[&origin], "limits: { invocation_body: 4 }\n");
+        let answer = router.ask(invoke("", "{}")).await;
+        assert_eq!(answer.status, 424);
+        assert!(answer.text().contains("could not load the entire response body"), "{}", answer.text());
+        origin.left().await;
+    }
+    let origin = Origin::answering(&origin::json(200, "1234")).await;
+    let router = Router::before(&[&origin], "limits: { invocation_body: 4 }\n");
+    assert_eq!(router.ask(invoke("", "{}")).await.text(), "1234");
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_too_long_as_a_whole_or_pauses_is_a_time_out() {
+    for limits in ["timeouts: { invocation: 200ms }\n", "timeouts: { idle: 200ms }\n"] {
+        let begun = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf";
+        let origin = Origin::start(|_| vec![Step::Send(begun.into()), Step::Hang]).await;
+        let router = Router::before(&[&origin], limits);
+        let body = body_of(&router.ask(invoke("", "{}")).await);
+        assert_eq!(body["OriginalStatusCode"], 0);
+        assert!(body["OriginalMessage"].as_str().unwrap().starts_with("Your invocation timed out"), "{body}");
+        origin.left().await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_in_pieces_comes_as_one_with_its_length() {
+    let events = ["data: {\"choices\":[]}\n\n", "data: [DONE]\n\n"];
+    let steps: Vec<Step> = events.iter().map(|event| Step::Drip(chunk(event).into())).collect();
+    let begun = Step::Send(EVENTS.into());
+    for end in [Step::Send(END.into()), Step::Close] {
+        // A stream whose last event has come is whole, however its connection ends.
+        let steps = [std::slice::from_ref(&begun), &steps, &[end]].concat();
+        let origin = Origin::start(move |_| steps.clone()).await;
+        let router = Router::before(&[&origin], "");
+        let answer = router.ask(invoke("", "{}")).await;
+        let expected = events.concat();
+        assert_eq!((answer.status, answer.text()), (200, expected.clone()));
+        assert_eq!(answer.header("content-length"), Some(expected.len().to_string().as_str()));
+        assert_eq!(answer.header("content-type"), Some("text/event-stream; charset=utf-8"));
+    }
 }
 
 #[tokio::test]

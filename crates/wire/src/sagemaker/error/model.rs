@@ -34,7 +34,7 @@ pub enum Fault {
         /// The body as text; what is no UTF-8 in it is replaced.
         body: String,
     },
-    /// It answered with a status beyond 2xx, and the body broke off.
+    /// It answered, and the body broke off or was too long to be taken.
     BodyBrokeOff {
         /// The status.
         status: u16,
@@ -51,9 +51,11 @@ impl Fault {
         matches!(self, Fault::TimedOut | Fault::NoAnswer)
     }
 
-    /// The container's status; SageMaker reports 0 for one that gave no answer.
-    fn status(&self) -> u16 {
+    /// The container's status as SageMaker reports it: 0 for one that gave no answer, 500 for a good one that did not come
+    /// whole.
+    pub fn status(&self) -> u16 {
         match self {
+            Fault::BodyBrokeOff { status: ..=399 } => 500,
             Fault::Answered { status, .. } | Fault::BodyBrokeOff { status } => *status,
             Fault::TimedOut | Fault::NoAnswer => 0,
         }
