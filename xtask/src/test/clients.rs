@@ -25,8 +25,12 @@ fn tests(python: &Path, node_modules: Option<&Path>) -> Result<(), Failure> {
     if let Some(modules) = node_modules {
         pytest.env("NODE_PATH", modules);
     }
-    if let Some((prometheus, promtool)) = prometheus() {
+    if let Some(programs) = of_debian("prometheus", ["usr/bin/prometheus", "usr/bin/promtool"]) {
+        let [prometheus, promtool] = programs;
         pytest.env("PROMETHEUS", prometheus).env("PROMTOOL", promtool);
+    }
+    if let Some([nginx]) = of_debian("nginx", ["usr/sbin/nginx"]) {
+        pytest.env("NGINX", nginx);
     }
     machine::run(&mut pytest)
 }
@@ -74,36 +78,34 @@ fn once(folder: &Path, list: &Path, install: impl FnOnce() -> Result<(), Failure
     fs::write(&stamp, wanted).map_err(|error| Failure::file(&stamp, &error))
 }
 
-/// Prometheus and promtool from the path; in CI on Debian, from their package unpacked in the build folder.
-fn prometheus() -> Option<(PathBuf, PathBuf)> {
-    if machine::has("promtool") && machine::has("prometheus") {
-        return Some(("prometheus".into(), "promtool".into()));
+/// Programs from the path; in CI on Debian, from their package unpacked in the build folder.
+fn of_debian<const N: usize>(package: &str, programs: [&str; N]) -> Option<[PathBuf; N]> {
+    let names = programs.map(|program| program.rsplit('/').next().unwrap_or(program));
+    if names.iter().all(|name| machine::has(name)) {
+        return Some(names.map(PathBuf::from));
     }
-    let folder = machine::target().join("prometheus");
-    let unpacked = (folder.join("usr/bin/prometheus"), folder.join("usr/bin/promtool"));
-    if unpacked.0.is_file() && unpacked.1.is_file() {
-        return Some(unpacked);
+    let folder = machine::target().join(package);
+    let unpacked = programs.map(|program| folder.join(program));
+    let is_there = || unpacked.iter().all(|program| program.is_file());
+    if !is_there()
+        && machine::is_ci()
+        && machine::has("apt-get")
+        && let Err(failure) = unpack(package, &folder)
+    {
+        println!("{package}: {failure}");
     }
-    if !machine::is_ci() || !machine::has("apt-get") {
-        return None;
-    }
-    match unpack_prometheus(&folder) {
-        Ok(()) => Some(unpacked),
-        Err(failure) => {
-            println!("prometheus: {failure}");
-            None
-        }
-    }
+    is_there().then_some(unpacked)
 }
 
 /// Unpacks the package instead of installing it: nothing else of it is wanted, least of all its service.
-fn unpack_prometheus(folder: &Path) -> Result<(), Failure> {
+fn unpack(package: &str, folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
-    let download = || machine::run(machine::command("apt-get").current_dir(folder).args(["download", "prometheus"]));
+    let download = || machine::run(machine::command("apt-get").current_dir(folder).args(["download", package]));
     if download().is_err() {
         machine::run(machine::command("apt-get").args(["--quiet", "update"]))?;
         download()?;
     }
-    let unpack = "for package in prometheus_*.deb; do dpkg-deb --extract \"$package\" . && rm \"$package\"; done";
-    machine::run(machine::command("sh").current_dir(folder).args(["-ec", unpack]))
+    let unpack =
+        format!("for package in {package}_*.deb; do dpkg-deb --extract \"$package\" . && rm \"$package\"; done");
+    machine::run(machine::command("sh").current_dir(folder).args(["-ec", &unpack]))
 }
