@@ -3,10 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use isotherm_tls::ServerTls;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::address;
+use crate::dns_name::HostName;
+use crate::tls::TlsElement;
 use crate::value::text;
 use crate::yaml::Located;
 
@@ -17,6 +20,10 @@ pub struct Admin {
     pub listen: SocketAddr,
     /// The file that holds the token for `/api/…`. `None`: one is made at start in the runtime directory.
     pub token_file: Option<PathBuf>,
+    /// TLS of the admin plane; in the clear when `None`.
+    pub tls: Option<ServerTls>,
+    /// Names under which it may be called beside addresses and `localhost`, in lower case.
+    pub hosts: Vec<HostName>,
 }
 
 impl Admin {
@@ -36,6 +43,11 @@ pub(crate) struct AdminElement {
     /// at start in the runtime directory.
     #[schemars(with = "Option<String>")]
     pub(crate) token_file: Option<PathBuf>,
+    /// TLS of the admin plane; in the clear when absent.
+    #[schemars(with = "TlsElement")]
+    pub(crate) tls: Option<Located<TlsElement>>,
+    /// Names under which the API and the dashboard may be called, beside addresses and `localhost`.
+    pub(crate) hosts: Vec<HostName>,
 }
 
 /// An address to listen on, as written in the file.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use isotherm_tls::ClientTls;
+
 use crate::environment::Environment;
 use crate::problem::{Origin, Place, Problems};
 
@@ -11,6 +13,8 @@ pub(crate) struct Context<'a> {
     pub(crate) path: Option<&'a Path>,
     pub(crate) environment: &'a Environment,
     pub(crate) problems: Problems,
+    /// TLS to instances that say nothing of their own.
+    pub(crate) instances_tls: Option<ClientTls>,
 }
 
 impl<'a> Context<'a> {

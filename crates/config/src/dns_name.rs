@@ -1,14 +1,19 @@
-//! Instances behind a DNS name that is resolved again and again: `http://` by A and AAAA, `srv+http://` by SRV records.
+//! Instances behind a DNS name that is resolved again and again: `http://` by A and AAAA, `srv+http://` by SRV records;
+//! or `https://` and `srv+https://`.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::instance_url::{self, Host, InstanceUrl, UrlError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 
-/// The scheme of a name that has SRV records.
-const SRV_SCHEME: &str = "srv+http";
+use crate::instance_url::{self, Host, InstanceUrl, Scheme, UrlError};
+use crate::value::parsed;
+
+/// What precedes the scheme of a name that has SRV records.
+const SRV: &str = "srv+";
 
 /// A name behind which every address is an instance of its own.
 ///
@@ -18,6 +23,7 @@ const SRV_SCHEME: &str = "srv+http";
 /// A path is kept, as in [`InstanceUrl`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DnsName {
+    scheme: Scheme,
     name: Arc<str>,
     records: Records,
     base_path: Arc<str>,
@@ -36,6 +42,11 @@ pub enum Records {
 }
 
 impl DnsName {
+    /// How its instances are spoken to.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
     /// The name to look up, in lower case.
     pub fn name(&self) -> &str {
         &self.name
@@ -48,16 +59,19 @@ impl DnsName {
 
     /// The URL of the instance at a resolved address.
     pub fn instance_at(&self, address: IpAddr, port: u16) -> InstanceUrl {
-        InstanceUrl::at(address, port, Arc::clone(&self.base_path))
+        InstanceUrl::at(self.scheme, address, port, Arc::clone(&self.base_path))
     }
 }
 
 impl fmt::Display for DnsName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = self.scheme.as_str();
         match self.records {
-            Records::Addresses { port: 80 } => write!(f, "http://{}{}", self.name, self.base_path),
-            Records::Addresses { port } => write!(f, "http://{}:{port}{}", self.name, self.base_path),
-            Records::Services => write!(f, "{SRV_SCHEME}://{}{}", self.name, self.base_path),
+            Records::Addresses { port } => {
+                let authority = instance_url::authority(self.scheme, &self.name, port);
+                write!(f, "{scheme}://{authority}{}", self.base_path)
+            }
+            Records::Services => write!(f, "{SRV}{scheme}://{}{}", self.name, self.base_path),
         }
     }
 }
@@ -65,9 +79,9 @@ impl fmt::Display for DnsName {
 /// A text that is no name to resolve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DnsNameError {
-    /// Neither `http://` nor `srv+http://`.
+    /// None of `http://`, `https://`, `srv+http://`, `srv+https://`.
     #[error(
-        "must begin with http:// (A and AAAA records) or srv+http:// (SRV records), \
+        "must begin with http:// or https:// (A and AAAA records), srv+http:// or srv+https:// (SRV records), \
          such as http://vllm.internal:8000 or srv+http://_vllm._tcp.internal"
     )]
     Scheme,
@@ -86,7 +100,7 @@ impl FromStr for DnsName {
     type Err = DnsNameError;
 
     fn from_str(text: &str) -> Result<DnsName, DnsNameError> {
-        if let Ok(rest) = instance_url::after_scheme(text, SRV_SCHEME) {
+        if let Ok((scheme, rest)) = instance_url::after_scheme(text, SRV) {
             let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
             let (host, port) = instance_url::split_authority(authority)?;
             if port.is_some() {
@@ -94,6 +108,7 @@ impl FromStr for DnsName {
             }
             let base_path = instance_url::parse_base_path(path)?;
             return Ok(DnsName {
+                scheme,
                 name: name_of(instance_url::parse_host(host)?)?,
                 records: Records::Services,
                 base_path,
@@ -104,10 +119,37 @@ impl FromStr for DnsName {
             other => DnsNameError::Url(other),
         })?;
         Ok(DnsName {
+            scheme: url.scheme(),
             name: name_of(url.host().clone())?,
             records: Records::Addresses { port: url.port() },
             base_path: url.base_path().into(),
         })
+    }
+}
+
+/// A host's name in lower case, such as clients put into the `host` header.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(transparent)]
+pub struct HostName(#[schemars(with = "String")] Arc<str>);
+
+impl HostName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for HostName {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<HostName, UrlError> {
+        instance_url::parse_name(text).map(HostName)
+    }
+}
+
+impl<'de> Deserialize<'de> for HostName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HostName, D::Error> {
+        parsed(deserializer)
     }
 }
 
@@ -134,13 +176,23 @@ mod tests {
     }
 
     #[test]
+    fn either_may_be_within_tls() {
+        let name: DnsName = "https://vllm.internal".parse().unwrap();
+        assert_eq!((name.scheme(), name.records()), (Scheme::Https, Records::Addresses { port: 443 }));
+        assert_eq!(name.to_string(), "https://vllm.internal");
+        assert_eq!(name.instance_at("10.0.0.7".parse().unwrap(), 443).to_string(), "https://10.0.0.7");
+        let name: DnsName = "SRV+HTTPS://_vllm._tcp.internal".parse().unwrap();
+        assert_eq!(name.to_string(), "srv+https://_vllm._tcp.internal");
+    }
+
+    #[test]
     fn what_cannot_be_resolved_is_refused() {
         for (text, error) in [
             ("vllm.internal:8000", DnsNameError::Scheme),
             ("http://10.0.0.1:8000", DnsNameError::Address),
             ("srv+http://[::1]", DnsNameError::Address),
             ("srv+http://_vllm._tcp.internal:8000", DnsNameError::PortOfService),
-            ("https://vllm.internal", DnsNameError::Url(UrlError::Https)),
+            ("srv+grpc://vllm.internal", DnsNameError::Scheme),
             ("srv+http://a b", DnsNameError::Url(UrlError::Host)),
         ] {
             assert_eq!(text.parse::<DnsName>(), Err(error), "{text}");

@@ -1,19 +1,44 @@
-//! Where an instance is reached: a normalised `http://` URL, so that one instance has one spelling.
+//! Where an instance is reached: a normalised `http://` or `https://` URL, so that one instance has one spelling.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The port of `http://` when none is written.
-const DEFAULT_PORT: u16 = 80;
+/// How an instance is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scheme {
+    /// In the clear.
+    Http,
+    /// Within TLS.
+    Https,
+}
+
+impl Scheme {
+    /// The scheme as it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+
+    /// The port when none is written.
+    pub(crate) const fn default_port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        }
+    }
+}
 
 /// The base URL of an instance: host, port, and a path that is put before every request's own.
 ///
-/// Displayed in its normal form (RFC 3986, section 6.2): scheme and host in lower case, IPv6 addresses compressed, port
-/// 80 left out, no slash at the end.
+/// Displayed in its normal form (RFC 3986, section 6.2): scheme and host in lower case, IPv6 addresses compressed, the
+/// scheme's own port left out, no slash at the end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceUrl {
+    scheme: Scheme,
     host: Host,
     port: u16,
     base_path: Arc<str>,
@@ -29,6 +54,11 @@ pub enum Host {
 }
 
 impl InstanceUrl {
+    /// How it is spoken to.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
     /// The host to connect to.
     pub fn host(&self) -> &Host {
         &self.host
@@ -44,23 +74,25 @@ impl InstanceUrl {
         &self.base_path
     }
 
-    /// The value of the `host` header: the port only where it is not 80.
+    /// The value of the `host` header: the port only where it is not the scheme's own.
     pub fn authority(&self) -> String {
-        match self.port {
-            DEFAULT_PORT => self.host.to_string(),
-            port => format!("{}:{port}", self.host),
-        }
+        authority(self.scheme, &self.host, self.port)
     }
 
     /// The same port and path on an address that a name was resolved to.
-    pub(crate) fn at(address: IpAddr, port: u16, base_path: Arc<str>) -> InstanceUrl {
-        InstanceUrl { host: Host::Address(address), port, base_path }
+    pub(crate) fn at(scheme: Scheme, address: IpAddr, port: u16, base_path: Arc<str>) -> InstanceUrl {
+        InstanceUrl { scheme, host: Host::Address(address), port, base_path }
     }
+}
+
+/// Host and port, the port only where it is not the scheme's own.
+pub(crate) fn authority(scheme: Scheme, host: impl fmt::Display, port: u16) -> String {
+    if port == scheme.default_port() { host.to_string() } else { format!("{host}:{port}") }
 }
 
 impl fmt::Display for InstanceUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority(), self.base_path)
+        write!(f, "{}://{}{}", self.scheme.as_str(), self.authority(), self.base_path)
     }
 }
 
@@ -78,11 +110,8 @@ impl fmt::Display for Host {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// Another scheme, or none.
-    #[error("must begin with http://, such as http://10.0.0.1:8000")]
+    #[error("must begin with http:// or https://, such as http://10.0.0.1:8000")]
     Scheme,
-    /// `https://`.
-    #[error("https:// to instances is not supported; allowed: http://")]
-    Https,
     /// Credentials before the host.
     #[error("must not hold a user name or password; give the engine's key by api_key_env")]
     Credentials,
@@ -90,7 +119,7 @@ pub enum UrlError {
     #[error("must have a host: an IPv4 address, an IPv6 address in brackets, or a name of letters, digits, - and .")]
     Host,
     /// A port that is none.
-    #[error("must have a port from 1 to 65535, or none for 80")]
+    #[error("must have a port from 1 to 65535, or none for 80 (https: 443)")]
     Port,
     /// A query, a fragment, dot segments, or characters that a path cannot hold.
     #[error("must be a base URL without query, fragment, dot segments or spaces")]
@@ -101,19 +130,20 @@ impl FromStr for InstanceUrl {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<InstanceUrl, UrlError> {
-        let rest = after_scheme(text, "http")?;
+        let (scheme, rest) = after_scheme(text, "")?;
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         let (host, port) = split_authority(authority)?;
-        let port = port.map_or(Ok(DEFAULT_PORT), parse_port)?;
-        Ok(InstanceUrl { host: parse_host(host)?, port, base_path: parse_base_path(path)? })
+        let port = port.map_or(Ok(scheme.default_port()), parse_port)?;
+        Ok(InstanceUrl { scheme, host: parse_host(host)?, port, base_path: parse_base_path(path)? })
     }
 }
 
-/// What follows `scheme://`, whatever the scheme's case.
-pub(crate) fn after_scheme<'t>(text: &'t str, scheme: &str) -> Result<&'t str, UrlError> {
-    match text.split_once("://") {
-        Some((given, rest)) if given.eq_ignore_ascii_case(scheme) => Ok(rest),
-        Some((given, _)) if given.eq_ignore_ascii_case("https") => Err(UrlError::Https),
+/// The scheme behind a prefix such as `srv+`, and what follows `://`, whatever their case.
+pub(crate) fn after_scheme<'t>(text: &'t str, prefix: &str) -> Result<(Scheme, &'t str), UrlError> {
+    let (given, rest) = text.split_once("://").ok_or(UrlError::Scheme)?;
+    match given.to_ascii_lowercase().strip_prefix(prefix) {
+        Some("http") => Ok((Scheme::Http, rest)),
+        Some("https") => Ok((Scheme::Https, rest)),
         _ => Err(UrlError::Scheme),
     }
 }
@@ -196,6 +226,9 @@ mod tests {
             ("http://[2001:DB8::1]", "http://[2001:db8::1]"),
             ("http://gpu_1:8000/engine/a/", "http://gpu_1:8000/engine/a"),
             ("http://vllm.svc.cluster.local.:8000", "http://vllm.svc.cluster.local.:8000"),
+            ("HTTPS://vllm:443/", "https://vllm"),
+            ("https://vllm:80", "https://vllm:80"),
+            ("http://vllm:443", "http://vllm:443"),
         ] {
             let url: InstanceUrl = text.parse().unwrap();
             assert_eq!(url.to_string(), normal);
@@ -218,7 +251,6 @@ mod tests {
             ("10.0.0.1:8000", UrlError::Scheme),
             ("grpc://a:1", UrlError::Scheme),
             ("", UrlError::Scheme),
-            ("https://a:8000", UrlError::Https),
             ("http://user:secret@a:8000", UrlError::Credentials),
             ("http://", UrlError::Host),
             ("http:///path", UrlError::Host),

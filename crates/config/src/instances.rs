@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isotherm_core::{InstanceId, Weight};
+use isotherm_tls::ClientTls;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
 use crate::context::Context;
-use crate::dns_name::DnsName;
+use crate::dns_name::{DnsName, Records};
 use crate::duration;
-use crate::instance_url::{InstanceUrl, UrlError};
+use crate::instance_url::{InstanceUrl, Scheme, UrlError};
 use crate::problem::{Origin, Place};
+use crate::tls::InstancesTlsElement;
 use crate::value::{in_range, number, parsed, text, whole};
 use crate::yaml::Located;
 
@@ -33,6 +35,8 @@ pub struct InstanceEntry {
     pub max_in_flight: Option<NonZeroU32>,
     /// The key that the engine wants from the router.
     pub api_key: Option<ApiKey>,
+    /// TLS to it, as it or `instances_tls` says, else as this machine does it; `None` for `http://` only.
+    pub tls: Option<ClientTls>,
 }
 
 /// Where instances are.
@@ -52,6 +56,26 @@ pub enum InstanceSource {
         /// How often it is resolved.
         resolve_interval: Duration,
     },
+}
+
+impl InstanceSource {
+    /// Whether its instances are spoken to within TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        let scheme = match self {
+            InstanceSource::Url { url, .. } => url.scheme(),
+            InstanceSource::Dns { name, .. } => name.scheme(),
+        };
+        scheme == Scheme::Https
+    }
+}
+
+impl fmt::Display for InstanceSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InstanceSource::Url { url, .. } => url.fmt(f),
+            InstanceSource::Dns { name, .. } => name.fmt(f),
+        }
+    }
 }
 
 /// The key that an engine wants: a secret, which no `Debug` output tells.
@@ -107,6 +131,7 @@ impl From<NamedUrl> for InstanceEntry {
             weight: Weight::ONE,
             max_in_flight: None,
             api_key: None,
+            tls: None,
         }
     }
 }
@@ -130,11 +155,12 @@ pub(crate) fn parse_id(text: &str) -> Result<InstanceId, IdError> {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Instance", extend("oneOf" = [{ "required": ["url"] }, { "required": ["dns"] }]))]
 pub(crate) struct InstanceElement {
-    /// Where the instance is reached: http://HOST:PORT, with a path if every request's path shall follow one.
+    /// Where the instance is reached: http://HOST:PORT or https://HOST:PORT, with a path if every request's path shall follow one.
     #[serde(default, deserialize_with = "some_parsed")]
     #[schemars(schema_with = "url_schema")]
     url: Option<InstanceUrl>,
-    /// A name that is resolved again and again: http://NAME:PORT by A and AAAA records, srv+http://NAME by SRV records.
+    /// A name that is resolved again and again: http://NAME:PORT by A and AAAA records, srv+http://NAME by SRV records,
+    /// https:// and srv+https:// alike.
     #[serde(default, deserialize_with = "some_parsed")]
     #[schemars(schema_with = "dns_schema")]
     dns: Option<DnsName>,
@@ -158,6 +184,10 @@ pub(crate) struct InstanceElement {
     #[serde(default, with = "duration::optional")]
     #[schemars(schema_with = "duration::schema")]
     resolve_interval: Option<Duration>,
+    /// TLS to this instance, in place of `instances_tls`.
+    #[serde(default)]
+    #[schemars(with = "InstancesTlsElement")]
+    tls: Option<Located<InstancesTlsElement>>,
 }
 
 #[derive(Debug)]
@@ -201,8 +231,35 @@ impl InstanceElement {
             Some(variable) => Some(api_key(&variable, context)?),
             None => None,
         };
-        Some(InstanceEntry { source: source?, weight: self.weight, max_in_flight: self.max_in_flight, api_key })
+        let source = source?;
+        let tls = match self.tls {
+            Some(Located { value: element, place }) if source.is_secure() => Some(element.read(place, context)?),
+            Some(Located { place, .. }) => {
+                context.refuse(place, "`tls` goes with an https:// URL");
+                return None;
+            }
+            None => None,
+        };
+        Some(InstanceEntry { source, weight: self.weight, max_in_flight: self.max_in_flight, api_key, tls })
     }
+}
+
+/// Entries that say nothing of their own take the configuration's TLS. What SRV records name is told apart by addresses
+/// alone, so that within TLS it needs a name to prove.
+pub(crate) fn share_tls<'e>(
+    entries: impl Iterator<Item = &'e mut InstanceEntry>,
+    shared: Option<&ClientTls>,
+) -> Result<(), String> {
+    for entry in entries.filter(|entry| entry.source.is_secure()) {
+        let tls = entry.tls.get_or_insert_with(|| shared.cloned().unwrap_or_else(ClientTls::of_this_machine));
+        let InstanceSource::Dns { name, .. } = &entry.source else { continue };
+        if name.records() == Records::Services && tls.server_name().is_none() && tls.verifies() {
+            return Err(format!(
+                "{name}: needs `tls: {{ server_name: NAME }}`, the name in its instances' certificates"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The entries of a variant, each once.
@@ -271,11 +328,11 @@ fn max_in_flight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<No
 }
 
 fn url_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "pattern": "^[hH][tT][tT][pP]://" })
+    json_schema!({ "type": "string", "pattern": "^[hH][tT][tT][pP][sS]?://" })
 }
 
 fn dns_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "pattern": "^([sS][rR][vV]\\+)?[hH][tT][tT][pP]://" })
+    json_schema!({ "type": "string", "pattern": "^([sS][rR][vV]\\+)?[hH][tT][tT][pP][sS]?://" })
 }
 
 fn max_in_flight_schema(_: &mut SchemaGenerator) -> Schema {

@@ -83,6 +83,11 @@ impl KeyRing {
         self.opaque.len() + self.signing.len()
     }
 
+    /// Whether clients send a key itself, not only what they signed with one.
+    pub(crate) fn holds_opaque_keys(&self) -> bool {
+        !self.opaque.is_empty()
+    }
+
     /// Whether the file that it was read from holds secrets, not only hashes of keys.
     pub(crate) fn holds_secrets(&self) -> bool {
         !self.signing.is_empty()

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::HeaderValue;
-use isotherm_config::{Host, InstanceUrl};
+use isotherm_config::{Host, InstanceUrl, Scheme};
 
 /// An instance's URL, with what every request needs of it made ready once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,11 @@ impl Address {
     /// Whether this is where the URL is reached.
     pub(crate) fn is_at(&self, url: &InstanceUrl) -> bool {
         self.url == *url
+    }
+
+    /// How it is spoken to.
+    pub fn scheme(&self) -> Scheme {
+        self.url.scheme()
     }
 
     /// The host to connect to.
