@@ -1,6 +1,7 @@
 //! The provider whose instances are emulated engines within this process.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use isotherm_config::{EmulatedProvider, InstanceUrl};
 use isotherm_emulator::{Profile, RunningEmulator};
@@ -12,6 +13,9 @@ use crate::fleet_of_engines::{EngineFlags, GRACE};
 
 /// The name under which a model is served that has none.
 const MODEL: &str = "llama-3.1-70b-instruct";
+
+/// How many seconds a session of a container of AWS's lasts, in its environment (`model-hosting-container-standards`).
+const SESSIONS_EXPIRATION: &str = "SAGEMAKER_SESSIONS_EXPIRATION";
 
 /// Starts an emulated engine for each instance.
 #[derive(Debug)]
@@ -33,12 +37,16 @@ impl EmulatedInstances {
         EmulatedInstances { settings: settings.clone(), running: Mutex::default() }
     }
 
-    fn engine(&self, model: Option<String>) -> Result<(RunningEmulator, InstanceUrl), String> {
+    fn engine(&self, order: &InstanceOrder) -> Result<(RunningEmulator, InstanceUrl), String> {
         let EmulatedProvider { profile, speed, model: usual } = self.settings.clone();
-        let model = model.or(usual).unwrap_or_else(|| MODEL.to_owned());
+        let model = order.model.clone().or(usual).unwrap_or_else(|| MODEL.to_owned());
         let profile = profile.map_or(Ok(Profile::default()), |name| Profile::named(&name));
         let profile = profile.map_err(|error| error.to_string())?;
-        let config = EngineFlags { profile: None, speed, model }.config_of(profile);
+        let mut config = EngineFlags { profile: None, speed, model }.config_of(profile);
+        if let Some(seconds) = order.environment.get(SESSIONS_EXPIRATION) {
+            let refused = |_| format!("{SESSIONS_EXPIRATION} of its container is a number of seconds, not {seconds:?}");
+            config.session_lifetime = Duration::from_secs(seconds.parse::<u32>().map_err(refused)?.into());
+        }
         let engine = isotherm_emulator::start(config).map_err(|error| error.to_string())?;
         let url = engine.base_url().parse().map_err(|error: isotherm_config::UrlError| error.to_string())?;
         Ok((engine, url))
@@ -51,8 +59,8 @@ impl Provider for EmulatedInstances {
         if let Some(present) = running.get(&order.key) {
             return present.standing.clone();
         }
-        let (engine, standing) = match self.engine(order.model) {
-            Ok((engine, url)) => (Some(engine), Standing::Running(Reached { url, api_key: None, health: None })),
+        let (engine, standing) = match self.engine(&order) {
+            Ok((engine, url)) => (Some(engine), Standing::Running(Reached { url, api_key: None, tls: None, health: None })),
             Err(reason) => (None, Standing::Failed(format!("The emulated engine did not start: {reason}."))),
         };
         let standing = watch::channel(standing).1;

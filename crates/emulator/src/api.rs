@@ -15,4 +15,5 @@ pub(crate) mod response_draft;
 pub(crate) mod responses;
 pub(crate) mod responses_format;
 pub(crate) mod score;
+pub(crate) mod sessions;
 pub(crate) mod tokenize;

@@ -24,6 +24,8 @@ const MOST_CHOICES: usize = 128;
 pub(crate) struct Call<'a> {
     pub(crate) emulator: &'a Rc<Emulator>,
     pub(crate) fields: Fields<'a>,
+    /// The adapter that a header names, whatever model the body does.
+    pub(crate) adapter: Option<&'a str>,
     /// Fault: break the connection after that many tokens.
     pub(crate) die_after: Option<u32>,
 }
@@ -53,11 +55,18 @@ impl Call<'_> {
 
     /// The model's name as it shall stand in the answer.
     pub(crate) fn model_name(&self) -> Result<String, Failure> {
-        let model: Option<Cow<'_, str>> = self.fields.optional("model")?;
-        Ok(match model {
+        Ok(match self.model()? {
             Some(name) if !name.is_empty() => name.into_owned(),
             _ => self.emulator.config().model.clone(),
         })
+    }
+
+    /// The model or adapter that is asked for.
+    fn model(&self) -> Result<Option<Cow<'_, str>>, Failure> {
+        match self.adapter {
+            Some(adapter) => Ok(Some(adapter.into())),
+            None => self.fields.optional("model"),
+        }
     }
 
     pub(crate) fn tools(&self) -> Result<Vec<Box<RawValue>>, Failure> {
@@ -143,7 +152,7 @@ impl Call<'_> {
         wish: Option<LengthWish>,
         tool: Option<&ToolChoice>,
     ) -> Result<Batch, Failure> {
-        let model: Option<Cow<'_, str>> = self.fields.optional("model")?;
+        let model = self.model()?;
         let cache_salt: Option<Cow<'_, str>> = self.fields.optional("cache_salt")?;
         self.emulator.generate(&Order {
             model: model.as_deref(),

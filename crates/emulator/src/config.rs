@@ -40,6 +40,8 @@ pub struct EmulatorConfig {
     pub observed_requests: usize,
     /// Bytes of conversations that `/v1/responses` remembers; the oldest go first.
     pub stored_response_bytes: usize,
+    /// How long a stateful session lasts that was begun on `/invocations` (the default of AWS's containers: 20 minutes).
+    pub session_lifetime: Duration,
     /// Faults in force from the start.
     pub faults: Faults,
 }
@@ -59,6 +61,7 @@ impl Default for EmulatorConfig {
             max_body_bytes: 64 << 20,
             observed_requests: 256,
             stored_response_bytes: 64 << 20,
+            session_lifetime: Duration::from_secs(20 * 60),
             faults: Faults::default(),
         }
     }

@@ -19,6 +19,7 @@ use crate::meters::Meters;
 use crate::observed::ObservedRequests;
 use crate::port::Port;
 use crate::response_store::ResponseStore;
+use crate::sessions::Sessions;
 use crate::tasks::Tasks;
 use crate::tools::ToolChoice;
 
@@ -32,6 +33,7 @@ pub(crate) struct Emulator {
     faults_changed: Notify,
     observed: Rc<RefCell<ObservedRequests>>,
     responses: RefCell<ResponseStore>,
+    sessions: RefCell<Sessions>,
     /// Names of the adapters served now.
     adapters: RefCell<Vec<String>>,
     tasks: Tasks,
@@ -70,6 +72,7 @@ impl Emulator {
             faults_changed: Notify::new(),
             observed: Rc::new(RefCell::new(ObservedRequests::new(now, config.observed_requests))),
             responses: RefCell::new(ResponseStore::new(config.stored_response_bytes)),
+            sessions: RefCell::new(Sessions::lasting(config.session_lifetime)),
             adapters: RefCell::new(config.adapters.clone()),
             tasks: Tasks::default(),
             lag,
@@ -98,6 +101,10 @@ impl Emulator {
 
     pub(crate) fn responses(&self) -> &RefCell<ResponseStore> {
         &self.responses
+    }
+
+    pub(crate) fn sessions(&self) -> &RefCell<Sessions> {
+        &self.sessions
     }
 
     /// Work that ends with this emulator.

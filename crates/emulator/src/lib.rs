@@ -36,6 +36,7 @@ mod respond;
 mod response_store;
 mod route;
 mod run;
+mod sessions;
 mod start;
 mod tasks;
 mod timer;

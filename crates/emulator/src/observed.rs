@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::usage::Usage;
 
 /// Values of these headers are kept; of all others only the name, for they may be credentials.
-const SHOWN_HEADERS: [&str; 14] = [
+const SHOWN_HEADERS: [&str; 16] = [
     "accept",
     "connection",
     "content-encoding",
@@ -24,6 +24,8 @@ const SHOWN_HEADERS: [&str; 14] = [
     "traceparent",
     "transfer-encoding",
     "user-agent",
+    "x-amzn-sagemaker-adapter-identifier",
+    "x-amzn-sagemaker-session-id",
     "x-forwarded-for",
     "x-request-id",
     "x-session-id",

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Request, header};
+use http::{HeaderMap, Request, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
 
 use crate::api::{
-    adapters, chat, completions, embeddings, invocations, messages, models, rerank, responses, score, tokenize,
+    adapters, chat, completions, embeddings, messages, models, rerank, responses, score, sessions, tokenize,
 };
 use crate::call::Call;
 use crate::emulator::Emulator;
@@ -22,6 +22,9 @@ use crate::metrics;
 use crate::observed::Observation;
 use crate::reply::{self, Broken, Reply, ReplyBody};
 use crate::route::{self, Api, Route};
+
+/// Names the adapter with which a request to `/invocations` is computed (`model-hosting-container-standards`).
+const ADAPTER_IDENTIFIER: &str = "x-amzn-sagemaker-adapter-identifier";
 
 /// Answers a request. An error breaks the connection.
 pub(crate) async fn respond<B>(emulator: Rc<Emulator>, request: Request<B>) -> Result<Reply, Broken>
@@ -40,7 +43,7 @@ where
         if let Some(observation) = &observation {
             observation.body(&body);
         }
-        answer(&emulator, route?, &body).await
+        answer(&emulator, route?, &parts.headers, &body).await
     }
     .await;
     let mut reply = match answered {
@@ -81,7 +84,7 @@ where
     }
 }
 
-async fn answer(emulator: &Rc<Emulator>, route: Route<'_>, body: &[u8]) -> Result<Reply, Failure> {
+async fn answer(emulator: &Rc<Emulator>, route: Route<'_>, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
     Ok(match route {
         Route::Health => return health(emulator).await,
         Route::Version => reply::json(&json!({"version": "0.32.0", "emulator": env!("CARGO_PKG_VERSION")})),
@@ -95,7 +98,7 @@ async fn answer(emulator: &Rc<Emulator>, route: Route<'_>, body: &[u8]) -> Resul
         Route::LoadAdapter => return adapters::load(emulator, &Fields::parse(body)?),
         Route::UnloadAdapter => return adapters::unload(emulator, &Fields::parse(body)?),
         Route::CountTokens => return messages::count_tokens(&Fields::parse(body)?),
-        Route::Generate(api) => return generate(emulator, api, body).await,
+        Route::Generate(api) => return generate(emulator, api, headers, body).await,
         Route::ShowFaults => shown_faults(emulator),
         Route::SetFaults => {
             let faults = serde_json::from_slice(body)
@@ -132,7 +135,7 @@ async fn health(emulator: &Emulator) -> Result<Reply, Failure> {
     }
 }
 
-async fn generate(emulator: &Rc<Emulator>, api: Api, body: &[u8]) -> Result<Reply, Failure> {
+async fn generate(emulator: &Rc<Emulator>, api: Api, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
     let mut die_after = None;
     match emulator.take_request_fault() {
         None => {}
@@ -150,7 +153,10 @@ async fn generate(emulator: &Rc<Emulator>, api: Api, body: &[u8]) -> Result<Repl
             return if is_streaming(body) { Ok(error_event(&failure, api)) } else { Err(failure) };
         }
     }
-    let call = Call { emulator, fields: Fields::parse(body)?, die_after };
+    // SageMaker's containers alone know the header.
+    let adapter = headers.get(ADAPTER_IDENTIFIER).filter(|_| api == Api::Invocations);
+    let adapter = adapter.and_then(|value| value.to_str().ok()).filter(|name| !name.is_empty());
+    let call = Call { emulator, fields: Fields::parse(body)?, adapter, die_after };
     match api {
         Api::Chat => chat::answer(&call).await,
         Api::Completions => completions::answer(&call).await,
@@ -159,7 +165,7 @@ async fn generate(emulator: &Rc<Emulator>, api: Api, body: &[u8]) -> Result<Repl
         Api::Embeddings => embeddings::answer(&call).await,
         Api::Rerank => rerank::answer(&call).await,
         Api::Score => score::answer(&call).await,
-        Api::Invocations => invocations::answer(&call).await,
+        Api::Invocations => sessions::answer(&call, headers).await,
     }
 }
 
