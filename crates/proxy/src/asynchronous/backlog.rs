@@ -52,8 +52,7 @@ impl Backlog {
 
     /// Keeps a job until it is forgotten, also over a restart.
     pub(super) async fn keep(&self, job: &Job, body: &[u8], random: u64) -> io::Result<()> {
-        // It holds a prompt: for the router's own eyes.
-        let mut writing = Writing::begin(self.path(&job.id), random, 0o600, &self.buckets).await?;
+        let mut writing = Writing::begin(self.path(&job.id), random, &self.buckets).await?;
         writing.append(&job.to_bytes(body)?).await?;
         writing.finish().await
     }

@@ -113,7 +113,7 @@ impl Buckets {
     ///
     /// When that can't be done, or a link leads out of the directory.
     pub(super) async fn write(&self, place: &Place, random: u64) -> io::Result<Writing> {
-        Writing::begin(self.path(place), random, 0o644, self).await
+        Writing::begin(self.path(place), random, self).await
     }
 
     /// Refuses a path that does not lie in the directory once all links are followed.
@@ -137,16 +137,19 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    /// Begins to write a file of the buckets' directory, with this mode (less what the process's mask takes away).
-    pub(super) async fn begin(target: PathBuf, random: u64, mode: u32, buckets: &Buckets) -> io::Result<Writing> {
+    /// Begins to write a file of the buckets' directory. Prompts and answers are for the router's user alone, and so are
+    /// the directories that are made for them; those that are there already stay as they are.
+    pub(super) async fn begin(target: PathBuf, random: u64, buckets: &Buckets) -> io::Result<Writing> {
         let directory = target.parent().unwrap_or(&buckets.root);
-        fs::create_dir_all(&buckets.root).await?;
+        let mut making = fs::DirBuilder::new();
+        making.recursive(true).mode(0o700);
+        making.create(&buckets.root).await?;
         // Nothing is made, either, where a link leads out.
         let there = directory.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(&buckets.root);
         buckets.check_within(&fs::canonicalize(there).await?).await?;
-        fs::create_dir_all(directory).await?;
+        making.create(directory).await?;
         let temporary = directory.join(format!(".{random:016x}.part"));
-        let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary).await?;
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).await?;
         Ok(Writing { file, temporary, target, is_done: false })
     }
 
@@ -178,6 +181,9 @@ impl Drop for Writing {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -234,6 +240,20 @@ mod tests {
         drop(buckets.write(&place, 2).await.unwrap());
         let files = std::fs::read_dir(root.path().join("made/b/deep")).unwrap().count();
         assert_eq!(files, 1, "what was begun and dropped leaves nothing");
+    }
+
+    #[tokio::test]
+    async fn what_is_made_is_for_the_router_alone_and_what_was_there_stays_as_it_is() {
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let root = tempfile::tempdir().unwrap();
+        let bucket = root.path().join("b");
+        std::fs::create_dir(&bucket).unwrap();
+        std::fs::set_permissions(&bucket, Permissions::from_mode(0o750)).unwrap();
+        let buckets = Buckets::in_directory(root.path().to_owned());
+        let mut writing = buckets.write(&Place::new("b", "deep/k").unwrap(), 1).await.unwrap();
+        writing.append(b"answer").await.unwrap();
+        writing.finish().await.unwrap();
+        assert_eq!([mode(&bucket), mode(&bucket.join("deep")), mode(&bucket.join("deep/k"))], [0o750, 0o700, 0o600]);
     }
 
     #[tokio::test]

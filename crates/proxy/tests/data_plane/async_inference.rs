@@ -1,7 +1,7 @@
 //! `POST /endpoints/{name}/async-invocations`: accepted at once, answered into files below one directory.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use isotherm_fleet::AsyncOutput;
 use serde_json::Value;
@@ -191,6 +191,35 @@ async fn a_job_waits_until_an_instance_can_take_it() {
     assert_eq!(answer.status, 202);
     router.fleet.put_endpoint(&managed(vec![instance("a", &origin)])).unwrap();
     assert_eq!(appears(&place(&router, &answer, "output")).await, b"answer");
+}
+
+#[tokio::test]
+async fn a_job_that_waited_longer_than_its_time_to_live_is_a_failure() {
+    let origin = Origin::answering(&json(200, "answer")).await;
+    let directory = tempfile::tempdir().unwrap();
+    let kept = directory.path().join("s3/.accepted");
+    std::fs::create_dir_all(&kept).unwrap();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    // As an earlier process has left them: one whose time is over, one whose time ends while no instance can take it.
+    let jobs = [("over", "chat", now - 61, 60), ("ending", "later", now, 2), ("in-time", "chat", now - 61, 600)];
+    for (id, endpoint, accepted, time_to_live) in jobs {
+        let job = serde_json::json!({
+            "id": id, "endpoint": endpoint, "signed": null, "holder": null, "headers": [], "input": null,
+            "answer": format!("s3://b/{id}.out"), "failure": format!("s3://b/{id}-error.out"),
+            "accepted": accepted, "time_to_live": time_to_live, "timeout": 900,
+        });
+        std::fs::write(kept.join(id), format!("{job}\nquestion")).unwrap();
+    }
+    let s3 = directory.path().join("s3");
+    let router = Router::before(&[&origin], &format!("aws: {{ data_dir: state, async_dir: {} }}\n", s3.display()));
+    router.fleet.put_endpoint(&endpoint("later", vec![variant("AllTraffic", 1.0, Vec::new())])).unwrap();
+    for id in ["over", "ending"] {
+        let told: Value = serde_json::from_slice(&appears(&s3.join(format!("b/{id}-error.out"))).await).unwrap();
+        assert_eq!(told["Message"], "The request waited longer than RequestTTLSeconds.", "{id}");
+        assert!(!s3.join(format!("b/{id}.out")).exists());
+    }
+    assert_eq!(appears(&s3.join("b/in-time.out")).await, b"answer");
+    assert_eq!(origin.seen().len(), 1, "only what was in time was run");
 }
 
 #[tokio::test]
