@@ -10,6 +10,7 @@ use hyper::client::conn::http1;
 use hyper::{Method, Request, header};
 use hyper_util::rt::TokioIo;
 use isotherm_control::AdminToken;
+use isotherm_tls::{ClientFiles, ClientTls, ServerIdentity, Stream};
 use serde_json::Value;
 use tokio::net::TcpStream;
 
@@ -27,11 +28,31 @@ pub(crate) struct AdminFlags {
     /// File with the admin token [default: where a router of the same user left it]
     #[arg(long, value_name = "FILE", env = "ISOTHERM_ADMIN_TOKEN_FILE")]
     token_file: Option<PathBuf>,
+
+    /// Who has to have signed the admin plane's certificate, in PEM [default: this machine's authorities]
+    #[arg(long, value_name = "FILE", env = "ISOTHERM_ADMIN_CA")]
+    admin_ca: Option<PathBuf>,
+}
+
+impl AdminFlags {
+    /// The router with this admin plane.
+    pub(crate) fn new(admin: String, token_file: Option<PathBuf>, admin_ca: Option<PathBuf>) -> AdminFlags {
+        AdminFlags { admin, token_file, admin_ca }
+    }
+}
+
+impl AdminFlags {
+    /// The same for another router. A token file that was given is that router's too.
+    pub(crate) fn at(&self, url: &str) -> AdminFlags {
+        AdminFlags { admin: url.to_owned(), ..self.clone() }
+    }
 }
 
 /// A connection's worth of settings: host, port and token.
 pub(crate) struct AdminClient {
     authority: String,
+    /// TLS, and whom the router has to prove to be; `None` in the clear.
+    tls: Option<(ClientTls, ServerIdentity)>,
     token: AdminToken,
 }
 
@@ -40,16 +61,13 @@ impl AdminClient {
         let wrong =
             |why: &str| Failure::Usage(format!("--admin {:?}: {why}; right: http://127.0.0.1:8081", flags.admin));
         let uri: hyper::Uri = flags.admin.parse().map_err(|_| wrong("not a URL"))?;
-        if uri.scheme_str().is_some_and(|scheme| scheme != "http") {
-            return Err(wrong("only http is spoken there"));
-        }
         let authority = uri.authority().ok_or_else(|| wrong("no host"))?;
         let port = authority.port_u16().unwrap_or(80);
         let path = flags.token_file.clone().unwrap_or_else(|| AdminToken::path(port));
         let token = AdminToken::read(&path).map_err(|error| {
             Failure::Running(format!("{error}\nIs a router running there under your user? Else give --token-file."))
         })?;
-        Ok(AdminClient { authority: format!("{}:{port}", authority.host()), token })
+        Ok(AdminClient { authority: format!("{}:{port}", authority.host()), tls, token })
     }
 
     /// Sends one request with a JSON body, or none, and returns the answer's JSON; an error answer becomes a failure
@@ -71,6 +89,16 @@ impl AdminClient {
                 let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap_or("no message");
                 let text = format!("the router at {} answered {status}: {message}", self.authority);
                 Err(if status.is_client_error() { Failure::Usage(text) } else { Failure::Running(text) })
+        let answer = self.exchanged(method, path, body)?;
+        Ok(serde_json::from_slice(&answer).unwrap_or(Value::Null))
+    }
+
+    /// What stands at a path, whatever it is.
+    pub(crate) fn get(&self, path: &str) -> Result<Bytes, Failure> {
+        self.exchanged(Method::GET, path, Bytes::new())
+    }
+
+    fn exchanged(&self, method: Method, path: &str, body: Bytes) -> Result<Bytes, Failure> {
             }
             Ok(Err(error)) => Err(Failure::Running(format!("the router's admin plane at {}: {error}", self.authority))),
             Err(_) => Err(Failure::Running(format!("the router's admin plane at {} does not answer", self.authority))),
@@ -79,6 +107,7 @@ impl AdminClient {
 
     async fn exchange(
         &self,
+                let answer: Value = serde_json::from_slice(&answer).unwrap_or(Value::Null);
         method: Method,
         path: &str,
         body: Bytes,
@@ -95,8 +124,7 @@ impl AdminClient {
             .body(Full::new(body))?;
         let response = sender.send_request(request).await?;
         let status = response.status();
-        let bytes = response.into_body().collect().await?.to_bytes();
-        Ok((status, serde_json::from_slice(&bytes).unwrap_or(Value::Null)))
+        Ok((status, response.into_body().collect().await?.to_bytes()))
     }
 }
 

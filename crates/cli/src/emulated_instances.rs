@@ -42,7 +42,7 @@ impl EmulatedInstances {
         let model = order.model.clone().or(usual).unwrap_or_else(|| MODEL.to_owned());
         let profile = profile.map_or(Ok(Profile::default()), |name| Profile::named(&name));
         let profile = profile.map_err(|error| error.to_string())?;
-        let mut config = EngineFlags { profile: None, speed, model }.config_of(profile);
+        let mut config = EngineFlags { profile: None, speed, kv_cache_tokens: None, model }.config_of(profile);
         if let Some(seconds) = order.environment.get(SESSIONS_EXPIRATION) {
             let refused = |_| format!("{SESSIONS_EXPIRATION} of its container is a number of seconds, not {seconds:?}");
             config.session_lifetime = Duration::from_secs(seconds.parse::<u32>().map_err(refused)?.into());
@@ -60,7 +60,9 @@ impl Provider for EmulatedInstances {
             return present.standing.clone();
         }
         let (engine, standing) = match self.engine(&order) {
-            Ok((engine, url)) => (Some(engine), Standing::Running(Reached { url, api_key: None, tls: None, health: None })),
+            Ok((engine, url)) => {
+                (Some(engine), Standing::Running(Reached { url, api_key: None, tls: None, health: None }))
+            }
             Err(reason) => (None, Standing::Failed(format!("The emulated engine did not start: {reason}."))),
         };
         let standing = watch::channel(standing).1;

@@ -17,6 +17,7 @@ use isotherm_telemetry::{AccessLog, Metrics};
 use crate::aws::Cloud;
 use crate::exit::Failure;
 use crate::inherited;
+use crate::analyst::OwnRequests;
 use crate::signals::Hangups;
 
 /// How long the last lines of the access log may take to be written.
@@ -28,6 +29,10 @@ const FIRST_WORD: Duration = Duration::from_secs(1);
 /// What a router is started from.
 pub(crate) struct Setup {
     /// What it is told.
+/// How long the endpoints that were in service before this process are given to be routed to again before clients are
+/// let in: those that were started by it, or found again, are back at once; an engine that loads its model may take minutes.
+const ENDPOINTS_BACK: Duration = Duration::from_secs(5);
+
     pub(crate) config: Config,
     /// The file that the configuration came from, and what overrides it when it is read again.
     pub(crate) file: Option<(PathBuf, Overrides)>,
@@ -69,10 +74,14 @@ impl Router {
 
         let inherited = inherited::listener(config.listen)?;
         // Bound first: a port that is taken should be told before anything else happens.
-        let admin = AdminPlane::bind(config.admin.listen)
+        let admin_tls = config.admin.tls.clone().map(|tls| Arc::new(ArcSwap::from_pointee(tls)));
+        let admin = AdminPlane::bind(config.admin.listen, admin_tls.clone())
             .await
             .map_err(|error| cannot_listen("admin plane", config.admin.listen, "--admin-port", error))?;
         let admin_address = admin.address();
+        for warning in config.warnings(SystemTime::now()) {
+            tracing::warn!("{warning}");
+        }
 
         let fleet = Fleet::new(&config, Arc::clone(&metrics), Clock::start());
         for instance in started {
@@ -80,12 +89,18 @@ impl Router {
         }
         let tasks = fleet.spawn();
 
+        if let Some(otlp) = &config.otlp {
+            tokio::spawn(otlp_exporter(otlp, admin_address, &metrics)?.run());
+        }
         hear_of_instances(&fleet).await;
 
-        let cloud = config.aws.as_ref().map(|aws| Cloud::open(aws, &fleet)).transpose()?;
         let settings = Settings { inherited, ..Settings::of(&config) };
         let front_door = cloud.as_ref().map(Cloud::front_door);
         let started = DataPlane::start(settings, fleet.clone(), Arc::clone(&metrics), access_log.clone(), front_door);
+        let cloud = config.aws.as_ref().map(|aws| Cloud::open(aws, &fleet)).transpose()?;
+        if let Some(cloud) = &cloud {
+            cloud.back(ENDPOINTS_BACK).await;
+        }
         let data_plane = match started {
             Ok(data_plane) => data_plane,
             Err(error) => {
@@ -103,7 +118,7 @@ impl Router {
         .map_err(|error| Failure::Running(error.to_string()))?;
         let grace = config.timeouts.shutdown_grace;
         let reloader = file.map(|(path, overrides)| {
-            let (fleet, rules) = (fleet.clone(), data_plane.rules());
+            let (fleet, rules, watching) = (fleet.clone(), data_plane.rules(), Arc::clone(&metrics));
             Reloader::new(path, overrides, config, Arc::clone(&metrics), move |config| {
                 rules.set(Rules::of(config));
                 fleet.apply(config);

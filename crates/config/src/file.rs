@@ -15,7 +15,9 @@ use crate::endpoints::EndpointElement;
 use crate::limits::Limits;
 use crate::timeouts::Timeouts;
 use crate::yaml::Located;
+use crate::otlp::Otlp;
 
+use crate::tls::{InstancesTlsElement, TlsElement};
 /// The configuration of an Isotherm router.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -26,6 +28,9 @@ pub(crate) struct File {
     pub(crate) listen: Option<Located<ListenAddress>>,
     /// The admin plane: metrics, health, changes of the fleet.
     pub(crate) admin: AdminElement,
+    /// TLS of the data plane; in the clear when absent.
+    #[schemars(with = "TlsElement")]
+    pub(crate) tls: Option<Located<TlsElement>>,
     /// Who may call: a mapping with `keys_file`, or `none` for anyone.
     #[schemars(with = "AuthElement")]
     pub(crate) auth: Option<Located<AuthElement>>,

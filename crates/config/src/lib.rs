@@ -28,13 +28,16 @@ mod name;
 mod overrides;
 mod problem;
 mod routing;
+mod otlp;
 mod schema;
 mod suggest;
 mod timeouts;
 mod value;
 mod yaml;
 
+mod tls;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+mod warnings;
 
 use isotherm_core::HashSeed;
 
@@ -53,7 +56,7 @@ pub use duration::DurationError;
 pub use endpoints::{Endpoint, TrafficWeight, TrafficWeightError, Variant};
 pub use environment::Environment;
 pub use health::{Health, ProbePath, ProbePathError};
-pub use instance_url::{Host, InstanceUrl, UrlError};
+pub use instance_url::{Host, InstanceUrl, Scheme, UrlError};
 pub use instances::{ApiKey, IdError, InstanceEntry, InstanceSource};
 pub use keys::{KeyHolder, KeyName, KeyNameError, KeyRing, NewKey, NewSigningKey, SigningKey};
 pub use limits::{Limits, Queue};
@@ -68,6 +71,7 @@ pub use timeouts::Timeouts;
 pub struct Config {
     /// Where the data plane listens.
     pub listen: SocketAddr,
+pub use otlp::Otlp;
     /// The admin plane.
     pub admin: Admin,
     /// Who may call the data plane.
@@ -78,6 +82,8 @@ pub struct Config {
     pub expose_decisions: bool,
     /// Whether the router asks for the token counts of streams whose client does not, and takes them out again.
     pub inject_include_usage: bool,
+    /// TLS of the data plane; in the clear when `None`.
+    pub tls: Option<ServerTls>,
     /// Whether the requests of each key carry a `cache_salt` of its tenant to the engine.
     pub inject_cache_salt: bool,
     /// Further paths that pass to the default endpoint.

@@ -9,7 +9,7 @@ use crate::auth::AuthElement;
 use crate::context::Context;
 use crate::endpoints::{self, TrafficWeight, Variant};
 use crate::file::File;
-use crate::instances::{InstanceEntry, Seen};
+use crate::instances::{self, InstanceEntry, Seen};
 use crate::name::Name;
 use crate::overrides::{AuthSetting, Given, Settings};
 use crate::problem::{Origin, Place, Problems};
@@ -31,7 +31,8 @@ impl Config {
         let settings = Settings::read(overrides, environment, &mut problems);
         let written = file.and_then(|path| read(path, &mut problems));
         problems.check()?;
-        let mut loader = Loader { context: Context { path: file, environment, problems }, settings };
+        let mut loader =
+            Loader { context: Context { path: file, environment, problems, instances_tls: None }, settings };
         let config = loader.config(written.unwrap_or_default());
         loader.context.problems.into_result().map(|()| config)
     }
@@ -53,7 +54,10 @@ impl Loader<'_> {
     /// The configuration; only of use when no problem was noted.
     fn config(&mut self, mut file: File) -> Config {
         let (listen, listen_origin) = self.listen(&file);
-        let admin = self.admin(&file, listen);
+        let admin = self.admin(&mut file, listen);
+        let tls = file.tls.take().and_then(|tls| tls.value.read(tls.place, Protocols::Http2And1, &mut self.context));
+        let instances_tls = file.instances_tls.take().and_then(|tls| tls.value.read(tls.place, &mut self.context));
+        self.context.instances_tls.clone_from(&instances_tls);
         let auth = self.auth(file.auth, listen, &listen_origin);
         let hash_seed = self.hash_seed(file.hash_seed, file.hash_seed_env, file.hash_seed_file);
         for variant in file.endpoints.iter_mut().flat_map(|endpoint| &mut endpoint.value.variants) {
@@ -66,8 +70,15 @@ impl Loader<'_> {
             listen,
             admin,
             auth,
+        let mut endpoints = self.endpoints(written, file.aws.is_some());
+        let variants = endpoints.iter_mut().flat_map(|endpoint| &mut endpoint.variants);
+        let shared = instances::share_tls(variants.flat_map(|variant| &mut variant.instances), instances_tls.as_ref());
+        if let Err(message) = shared {
+            self.context.problems.add(self.context.whole(), message);
+        }
             hash_seed,
             expose_decisions: value_of(&self.settings.expose_decisions).unwrap_or(file.expose_decisions),
+            tls,
             inject_include_usage: file.inject_include_usage,
             inject_cache_salt: file.inject_cache_salt,
             allow_paths: file.allow_paths,
@@ -87,7 +98,7 @@ impl Loader<'_> {
         (overridden(address, &self.settings.host, &self.settings.port), place)
     }
 
-    fn admin(&mut self, file: &File, data_plane: SocketAddr) -> Admin {
+    fn admin(&mut self, file: &mut File, data_plane: SocketAddr) -> Admin {
         let written = file.admin.listen.map_or(Admin::DEFAULT_LISTEN, |listen| listen.value.0);
         let listen = overridden(written, &self.settings.admin_host, &self.settings.admin_port);
         let one_host =
@@ -100,7 +111,13 @@ impl Loader<'_> {
                 format!("the admin plane ({listen}) and the data plane ({data_plane}) need ports of their own");
             self.context.problems.add(place, message);
         }
-        Admin { listen, token_file: file.admin.token_file.as_ref().map(|path| self.context.directory().join(path)) }
+        let tls = file.admin.tls.take();
+        Admin {
+            listen,
+            token_file: file.admin.token_file.as_ref().map(|path| self.context.directory().join(path)),
+            tls: tls.and_then(|tls| tls.value.read(tls.place, Protocols::Http1, &mut self.context)),
+            hosts: std::mem::take(&mut file.admin.hosts),
+        }
     }
 
     /// Who may call. Beyond loopback, "anyone" must be written out.

@@ -3,6 +3,7 @@
 mod layers;
 mod mistakes;
 mod schema;
+mod tls;
 
 use std::path::PathBuf;
 
@@ -28,7 +29,8 @@ endpoints:
 /// Every key, none at its default.
 const EVERY_KEY: &str = r#"
 listen: "[::1]:9000"
-admin: { listen: 0.0.0.0:9001, token_file: secrets/token }
+tls: { cert: cert.pem, key: key.pem, client_ca: cert.pem }
+admin: { listen: 0.0.0.0:9001, token_file: secrets/token, tls: { cert: both.pem }, hosts: [Router.internal] }
 auth: none
 hash_seed: 7
 expose_decisions: true
@@ -72,7 +74,9 @@ endpoints:
       - { name: b, weight: 0, routing: { strategy: Round_Robin }, instances: [] }
 aws:
   account_id: "000000000042"
+          - { url: "https://10.0.0.2", tls: { verify: false } }
   region: eu-central-1
+instances_tls: { ca: cert.pem, cert: cert.pem, key: key.pem, server_name: engine.internal }
   regions: [eu-central-1, eu-west-1]
   data_dir: state
   async_dir: buckets
@@ -103,7 +107,22 @@ impl Files {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("isotherm.yaml"), text).unwrap();
         std::fs::write(directory.path().join("keys"), KEY_LINE).unwrap();
-        Files { directory }
+        let files = Files { directory };
+        if text.contains("tls:") {
+            files.certify();
+        }
+        files
+    }
+
+    /// A certificate and its key, in two files and in one, and the key of another one.
+    fn certify(&self) {
+        let made = rcgen::generate_simple_self_signed(["router.internal".to_owned()]).unwrap();
+        let (cert, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let other = rcgen::KeyPair::generate().unwrap().serialize_pem();
+        let both = format!("{cert}{key}");
+        for (name, text) in [("cert.pem", cert), ("key.pem", key), ("both.pem", both), ("other.pem", other)] {
+            std::fs::write(self.path(name), text).unwrap();
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {

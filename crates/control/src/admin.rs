@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -16,12 +17,14 @@ use isotherm_proxy::RulesHandle;
 use isotherm_telemetry::Metrics;
 use tokio::net::TcpListener;
 
+use serde::Serialize;
 use crate::answer::Problem;
 use crate::api;
 use crate::dashboard;
 use crate::observer::Observer;
 use crate::reload::Reloader;
 use crate::token::AdminToken;
+use crate::listener::Listener;
 
 /// What the admin plane needs of the router.
 #[derive(Clone)]
@@ -49,15 +52,15 @@ impl fmt::Debug for AdminState {
 /// A bound admin plane, ready to serve.
 #[derive(Debug)]
 pub struct AdminPlane {
-    listener: TcpListener,
+    listener: Listener,
     address: SocketAddr,
 }
 
 impl AdminPlane {
-    /// Binds the listener; must be called within a runtime.
-    pub async fn bind(listen: SocketAddr) -> io::Result<AdminPlane> {
+    /// Binds the listener; must be called within a runtime. With `tls`, what stands there when a client comes counts.
+    pub async fn bind(listen: SocketAddr, tls: Option<Arc<ArcSwap<ServerTls>>>) -> io::Result<AdminPlane> {
         let listener = TcpListener::bind(listen).await?;
-        Ok(AdminPlane { address: listener.local_addr()?, listener })
+        Ok(AdminPlane { address: listener.local_addr()?, listener: Listener::new(listener, tls) })
     }
 
     /// Where it listens.

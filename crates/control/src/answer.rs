@@ -28,7 +28,9 @@ impl Problem {
     }
 
     pub(crate) fn misdirected(host: &str) -> Problem {
-        let message = format!("the admin plane is called by address or as localhost, not as {host:?}");
+        let message = format!(
+            "the admin plane is called by address, as localhost, or by a name of `admin.hosts`, not as {host:?}"
+        );
         Problem::new(StatusCode::MISDIRECTED_REQUEST, message)
     }
 }

@@ -10,6 +10,7 @@ mod guard;
 mod observer;
 mod reload;
 mod token;
+mod listener;
 
 pub use admin::{AdminPlane, AdminState};
 pub use aws::{FrontDoor, Services};

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use isotherm_config::{Auth, Config, Environment, Overrides};
+use isotherm_config::{Config, Environment, Overrides};
 use isotherm_telemetry::Metrics;
 use parking_lot::Mutex;
 use tokio::time::MissedTickBehavior;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// How often the files are compared with what was read last.
 ///
@@ -46,8 +47,9 @@ struct Last {
     contents: Contents,
 }
 
-/// The configuration file and the keys file that it names; `None` where one can't be read.
-type Contents = (Option<Vec<u8>>, Option<Vec<u8>>);
+/// What the configuration file and the files of keys and certificates that it names hold, each as a hash; `None` where
+/// one can't be read.
+type Contents = Vec<Option<u128>>;
 
 impl Reloader {
     /// A reloader of the file that `config` was read from with these overrides; `apply` puts a new one into force.
@@ -76,6 +78,9 @@ impl Reloader {
             }
             Ok(config) => {
                 warn_of_what_needs_a_restart(&last.config, &config);
+                for warning in config.warnings(SystemTime::now()) {
+                    tracing::warn!("{warning}");
+                }
                 (shared.apply)(&config);
                 last.contents = contents(&shared.path, &config);
                 last.config = config;
@@ -119,11 +124,8 @@ impl fmt::Debug for Reloader {
 }
 
 fn contents(path: &Path, config: &Config) -> Contents {
-    let keys = match &config.auth {
-        Auth::Keys { file, .. } => std::fs::read(file).ok(),
-        Auth::None => None,
-    };
-    (std::fs::read(path).ok(), keys)
+    let hash = |file: &Path| Some(xxh3_128(&std::fs::read(file).ok()?));
+    std::iter::once(hash(path)).chain(config.files().iter().map(|file| hash(file))).collect()
 }
 
 /// Listeners, their number of threads and the seed of the keys are fixed at start: moving them would drop connections
@@ -131,7 +133,12 @@ fn contents(path: &Path, config: &Config) -> Contents {
 fn warn_of_what_needs_a_restart(old: &Config, new: &Config) {
     let changed = [
         ("listen", old.listen != new.listen),
-        ("admin", old.admin != new.admin),
+        (
+            "admin",
+            (old.admin.listen, &old.admin.token_file, &old.admin.hosts)
+                != (new.admin.listen, &new.admin.token_file, &new.admin.hosts),
+        ),
+        ("tls of the admin plane", old.admin.tls.is_some() != new.admin.tls.is_some()),
         ("hash_seed", old.hash_seed != new.hash_seed),
         ("access_log", old.access_log != new.access_log),
         ("aws", old.aws != new.aws),

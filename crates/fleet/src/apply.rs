@@ -10,7 +10,7 @@ use isotherm_config::Config;
 use tracing::{info, warn};
 
 use crate::fleet::Writer;
-use crate::{Endpoint, Fleet, Owner, Topology, TrafficShare, Variant};
+use crate::{Endpoint, Fleet, Origin, Owner, Topology, TrafficShare, Variant};
 
 impl Fleet {
     /// Makes the fleet what the configuration describes.
@@ -20,6 +20,7 @@ impl Fleet {
     /// routing are taken over in place. Requests in flight on what is gone end undisturbed.
     pub fn apply(&self, config: &Config) {
         self.write(|writer, before| {
+            writer.instances_tls = config.instances_tls.clone();
             let (managed, of_file): (Vec<_>, Vec<_>) =
                 before.endpoints().iter().cloned().partition(|endpoint| endpoint.owner() == Owner::Managed);
             let is_managed = |name: &str| managed.iter().any(|endpoint| **endpoint.name() == *name);
@@ -34,6 +35,7 @@ impl Fleet {
             endpoints.extend(managed);
             self.publish_and_retire(before, endpoints);
             let after = self.topology();
+            after.variants().for_each(|variant| variant.renew_tls(writer));
             writer.withdrawn.retain(|location, _| after.variant_at(location).is_some());
         });
     }
@@ -68,6 +70,17 @@ impl Fleet {
 }
 
 impl Variant {
+    /// Instances that the file does not list by their URL take over TLS as it is configured now.
+    fn renew_tls(&self, writer: &Writer) {
+        for one in self.instances(self.clock().now()) {
+            match one.instance.origin() {
+                Origin::File => {}
+                Origin::Dns(name) => one.instance.set_tls(self.entry_of(name).and_then(|entry| entry.tls)),
+                Origin::Api | Origin::Started => one.instance.set_tls(writer.instances_tls.clone()),
+            }
+        }
+    }
+
     /// Ends the life of every instance of a variant that is no longer there.
     pub(crate) fn retire(&self) {
         info!(endpoint = %self.endpoint(), variant = %self.name(), "variant removed");

@@ -137,8 +137,8 @@ impl Fleet {
                 return Err(ChangeError::Duplicate { id, url });
             }
             let (url, api_key) = (new.url, new.api_key);
-            let desired =
-                Desired { id, host: None, url, weight: new.weight, max_in_flight: new.max_in_flight, api_key };
+            let (weight, max_in_flight, tls) = (new.weight, new.max_in_flight, writer.instances_tls.clone());
+            let desired = Desired { id, host: None, url, weight, max_in_flight, api_key, tls };
             desired.add_to(variant, &new.origin);
             writer.withdrawn.remove(&variant.location_of(&desired.id));
             self.publish(topology.endpoints().to_vec());

@@ -130,7 +130,7 @@ impl Fleet {
 
 impl Variant {
     /// The entry of the configuration that names this DNS name.
-    fn entry_of(&self, name: &DnsName) -> Option<InstanceEntry> {
+    pub(crate) fn entry_of(&self, name: &DnsName) -> Option<InstanceEntry> {
         let plan = self.plan();
         let is_it =
             |entry: &&InstanceEntry| matches!(&entry.source, InstanceSource::Dns { name: it, .. } if it == name);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
-use isotherm_config::Config;
+use isotherm_config::{ClientTls, Config};
 use isotherm_telemetry::Metrics;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -37,6 +37,8 @@ struct Shared {
 pub(crate) struct Writer {
     /// Instances that the admin API removed although the file or a DNS name lists them, and which of the two does.
     pub(crate) withdrawn: HashMap<Location, Origin>,
+    /// TLS to instances of which the file says nothing.
+    pub(crate) instances_tls: Option<ClientTls>,
 }
 
 impl Fleet {

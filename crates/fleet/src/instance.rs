@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use http::HeaderValue;
-use isotherm_config::{ApiKey, DnsName, InstanceUrl};
+use isotherm_config::{ApiKey, ClientTls, DnsName, InstanceUrl};
 use isotherm_core::{InstanceId, Time};
 use isotherm_telemetry::InstanceMetrics;
 use parking_lot::Mutex;
 
-use crate::Address;
+use crate::dial::TlsSlot;
 use crate::listing::Listing;
 
 /// Bytes that follow each other faster than this are noted once: the note is shared by all threads.
@@ -26,6 +26,7 @@ pub struct Instance {
     location: Arc<Location>,
     address: Address,
     api_key: Option<ApiKey>,
+    tls: TlsSlot,
     authorization: Option<HeaderValue>,
     origin: Origin,
     since: SystemTime,
@@ -76,6 +77,16 @@ impl Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Origin {
+    /// The name that was resolved to it.
+    fn name(&self) -> Option<&DnsName> {
+        match self {
+            Origin::Dns(name) => Some(name),
+            Origin::File | Origin::Api | Origin::Started => None,
+        }
+    }
+}
+
         f.pad(self.as_str())
     }
 }
@@ -87,11 +98,14 @@ impl Instance {
         api_key: Option<ApiKey>,
         origin: Origin,
         metrics: Arc<InstanceMetrics>,
+        tls: Option<ClientTls>,
     ) -> Instance {
         Instance {
             serial: NEXT_SERIAL.fetch_add(1, Ordering::Relaxed),
+        let address = Address::of(url.clone());
             location: Arc::new(location),
-            address: Address::of(url.clone()),
+            tls: TlsSlot::of(tls, &address, origin.name()),
+            address,
             authorization: api_key.as_ref().and_then(bearer),
             api_key,
             origin,
@@ -102,6 +116,7 @@ impl Instance {
             problem: Mutex::new(None),
             last_byte: AtomicU64::new(0),
         }
+            engine: Mutex::default(),
     }
 
     /// A number that no other instance of this process has or had: another life of the same id has another.
@@ -126,6 +141,16 @@ impl Instance {
 
     /// The engine's own credential, sent in place of the client's; marked sensitive.
     pub fn authorization(&self) -> Option<&HeaderValue> {
+    /// TLS to it; `None` in the clear.
+    pub fn tls(&self) -> Option<Arc<InstanceTls>> {
+        self.tls.get()
+    }
+
+    /// Makes new connections by these settings, where its URL is one of TLS.
+    pub(crate) fn set_tls(&self, tls: Option<ClientTls>) {
+        self.tls.set(tls, &self.address, self.origin.name());
+    }
+
         self.authorization.as_ref()
     }
 

@@ -237,7 +237,8 @@ impl Fleet {
 impl Writer {
     /// Makes a variant's instances those that are wanted.
     fn follow_plan(&mut self, variant: &Variant, wanted: &[ManagedInstance]) {
-        let desired: Vec<_> = wanted.iter().map(Desired::from).collect();
+        let tls = &self.instances_tls;
+        let desired: Vec<_> = wanted.iter().map(|one| Desired { tls: tls.clone(), ..Desired::from(one) }).collect();
         self.reconcile(variant, &Origin::Started, &desired);
         for one in wanted.iter().filter(|one| one.draining) {
             variant.set_draining(&one.id, true);
@@ -290,7 +291,7 @@ impl ManagedInstance {
 impl From<&ManagedInstance> for Desired {
     fn from(wanted: &ManagedInstance) -> Desired {
         let ManagedInstance { id, host, url, api_key, weight, max_in_flight, draining: _ } = wanted.clone();
-        Desired { id, host, url, weight, max_in_flight, api_key }
+        Desired { id, host, url, weight, max_in_flight, api_key, tls: None }
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use isotherm_config::{ApiKey, DnsName, InstanceEntry, InstanceSource, InstanceUrl};
+use isotherm_config::{ApiKey, ClientTls, DnsName, InstanceEntry, InstanceSource, InstanceUrl};
 use isotherm_core::{InstanceId, InstanceSpec, Weight};
 
 use crate::fleet::Writer;
@@ -22,6 +22,7 @@ pub(crate) struct Desired {
     pub(crate) weight: Weight,
     pub(crate) max_in_flight: Option<NonZeroU32>,
     pub(crate) api_key: Option<ApiKey>,
+    pub(crate) tls: Option<ClientTls>,
 }
 
 impl Desired {
@@ -39,8 +40,9 @@ impl Desired {
     }
 
     fn new(id: InstanceId, url: InstanceUrl, entry: &InstanceEntry) -> Desired {
-        let (weight, max_in_flight, api_key) = (entry.weight, entry.max_in_flight, entry.api_key.clone());
-        Desired { id, host: None, url, weight, max_in_flight, api_key }
+        let (weight, max_in_flight) = (entry.weight, entry.max_in_flight);
+        let (api_key, tls) = (entry.api_key.clone(), entry.tls.clone());
+        Desired { id, host: None, url, weight, max_in_flight, api_key, tls }
     }
 
     fn spec(&self) -> InstanceSpec {
@@ -55,7 +57,8 @@ impl Desired {
     fn instance(&self, variant: &Variant, origin: &Origin) -> Arc<Instance> {
         let metrics = variant.instance_metrics(&self.id);
         let location = variant.location_of(&self.id);
-        Arc::new(Instance::new(location, &self.url, self.api_key.clone(), origin.clone(), metrics))
+        let (api_key, tls) = (self.api_key.clone(), self.tls.clone());
+        Arc::new(Instance::new(location, &self.url, api_key, tls, origin.clone(), metrics))
     }
 
     /// Begins the instance's life.
@@ -66,6 +69,7 @@ impl Desired {
     /// Makes the living instance of that id as described, in place where that is possible.
     fn change(&self, variant: &Variant, present: &InstanceNow, origin: &Origin) {
         let spec = self.spec();
+        present.instance.set_tls(self.tls.clone());
         if !present.instance.is_reached_by(&self.url, self.api_key.as_ref()) {
             // Another URL is another process: what was counted and seen of the old one says nothing about it.
             variant.replace(spec, self.instance(variant, origin), present.is_draining());

@@ -1,6 +1,7 @@
 //! One client's connection: which protocol it speaks, how long it may be idle, and when its client is gone.
 
 mod driver;
+mod handshake;
 mod preface;
 mod refusal;
 mod state;
@@ -45,12 +46,13 @@ const HEADER_LIST: u32 = 128 * 1024;
 const PING_EVERY: Duration = Duration::from_secs(20);
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve(mut stream: TcpStream, client: SocketAddr, worker: Rc<Worker>) {
+pub(crate) async fn serve(stream: TcpStream, client: SocketAddr, worker: Rc<Worker>) {
     // Worth nothing to fail for: without it, answers are merely slower.
     let _ = stream.set_nodelay(true);
     let Some((protocol, read)) = preface::detect(&mut stream, &worker).await else { return };
     let state = Rc::new(State::new(&worker, protocol));
     let stream = Rc::new(ClientStream::new(stream, read, Rc::clone(&state)));
+    let Some(mut stream) = handshake::complete(stream, client, &worker).await else { return };
     let io = TokioIo::new(stream::Shared(Rc::clone(&stream)));
     let service = service_fn({
         let (worker, state) = (Rc::clone(&worker), Rc::clone(&state));
@@ -62,8 +64,10 @@ pub(crate) async fn serve(mut stream: TcpStream, client: SocketAddr, worker: Rc<
     });
     match protocol {
         Protocol::Http1 => {
-            let connection =
-                http1::Builder::new().max_buf_size(BUFFER).header_read_timeout(None).serve_connection(io, service);
+            let connection = http1::Builder::new()
+                .max_buf_size(buffer(&worker))
+                .header_read_timeout(None)
+                .serve_connection(io, service);
             drive(Box::pin(connection), &stream, &state, &worker).await;
         }
         Protocol::Http2 => {

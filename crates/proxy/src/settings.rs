@@ -51,6 +51,8 @@ pub struct Rules {
     pub limits: Limits,
 }
 
+    /// TLS with clients whose connection comes from now on; in the clear when `None`.
+    pub tls: Option<ServerTls>,
 impl Settings {
     /// What a configuration says, with one thread per core.
     pub fn of(config: &Config) -> Settings {
@@ -84,6 +86,7 @@ impl Rules {
 
 impl Rules {
     /// Whether clients may sign for a region: one that can stand in an ARN, and is among those that are listed, if any are.
+            tls: config.tls.clone(),
     pub(crate) fn serves_region(&self, name: &str) -> bool {
         let Ok(region) = name.parse::<Region>() else { return false };
         self.regions.is_empty() || self.regions.contains(&region)

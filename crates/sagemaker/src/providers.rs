@@ -12,7 +12,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use isotherm_config::{ApiKey, InstanceUrl, ProbePath};
+use isotherm_config::{ApiKey, ClientTls, InstanceUrl, ProbePath};
 use tokio::sync::watch;
 
 pub use self::call::{CallError, call};
@@ -65,6 +65,8 @@ pub struct Reached {
     pub url: InstanceUrl,
     /// The key that it wants.
     pub api_key: Option<ApiKey>,
+    /// TLS to it, where its URL is one of TLS.
+    pub tls: Option<ClientTls>,
     /// What its probes ask for, where that is not found out by trying.
     pub health: Option<ProbePath>,
 }

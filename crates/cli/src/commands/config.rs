@@ -1,9 +1,10 @@
 //! `isotherm config`: check a configuration, print its schema, make keys.
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
-use isotherm_config::{Auth, Config, Environment, InstanceSource, NewKey, NewSigningKey, Overrides};
+use isotherm_config::{Auth, Config, Environment, InstanceSource, NewKey, NewSigningKey, Overrides, ServerTls};
 use serde_json::json;
 
 use crate::exit::{Failure, Outcome};
@@ -59,9 +60,18 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
 fn check(file: &std::path::Path, json: bool) -> Outcome {
     match Config::load(Some(file), &Environment::of_process(), &Overrides::default()) {
         Ok(config) if json => {
-            output::print_json(&json!({ "valid": true, "problems": [], "summary": summary(&config) }))
+            let warnings = config.warnings(SystemTime::now());
+            output::print_json(
+                &json!({ "valid": true, "problems": [], "warnings": warnings, "summary": summary(&config) }),
+            )
         }
-        Ok(config) => output::print(&format!("{} is valid\n\n{}\n", file.display(), summary(&config).join("\n"))),
+        Ok(config) => {
+            output::print(&format!("{} is valid\n\n{}\n", file.display(), summary(&config).join("\n")))?;
+            for warning in config.warnings(SystemTime::now()) {
+                output::print(&format!("\nwarning: {warning}\n"))?;
+            }
+            Ok(())
+        }
         Err(error) => {
             if json {
                 let problems: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
@@ -78,8 +88,15 @@ fn summary(config: &Config) -> Vec<String> {
         Auth::None => "no keys".to_owned(),
         Auth::Keys { file, ring } => format!("{} keys from {}", ring.len(), file.display()),
     };
-    let mut lines =
-        vec![format!("  listen    {} ({keys})", config.listen), format!("  admin     {}", config.admin.listen)];
+    let within = |tls: &Option<ServerTls>| match tls {
+        None => "in the clear",
+        Some(tls) if tls.asks_for_certificates() => "TLS, clients show certificates",
+        Some(_) => "TLS",
+    };
+    let mut lines = vec![
+        format!("  listen    {} ({keys}, {})", config.listen, within(&config.tls)),
+        format!("  admin     {} ({})", config.admin.listen, within(&config.admin.tls)),
+    ];
     for endpoint in &config.endpoints {
         for variant in &endpoint.variants {
             let named = variant.instances.iter().filter(|entry| matches!(entry.source, InstanceSource::Dns { .. }));

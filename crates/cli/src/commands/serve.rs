@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// An engine, as [ID=]http://HOST:PORT; repeat for each
+    /// An engine, as [ID=]http://HOST:PORT or https://…; repeat for each
     #[arg(long = "instance", value_name = "URL")]
     instances: Vec<String>,
 
@@ -135,7 +135,7 @@ fn banner(config: &Config, router: &Router) -> String {
         lines.push(format!("  aws       SageMaker's control plane of account {account}, kept in {kept}"));
     }
     format!(
-        "isotherm {}\n\n{}\n  admin     http://{}  (metrics at /metrics; token in {})\n\nready http://{}\n",
+        "isotherm {}\n\n{}\n  admin     {}://{}  (metrics at /metrics; token in {})\n\nready {}://{}\n",
         env!("CARGO_PKG_VERSION"),
         lines.join("\n"),
         router.admin_address(),
@@ -145,12 +145,18 @@ fn banner(config: &Config, router: &Router) -> String {
 }
 
 fn source(source: &InstanceSource) -> String {
+        scheme(config.admin.tls.is_some()),
     match source {
         InstanceSource::Url { id, url } if id.as_str() == url.to_string() => id.to_string(),
+        scheme(config.tls.is_some()),
         InstanceSource::Url { id, url } => format!("{id:<14} {url}"),
         InstanceSource::Dns { name, .. } => format!("{name}  (resolved again and again)"),
     }
 }
+fn scheme(within_tls: bool) -> &'static str {
+    if within_tls { "https" } else { "http" }
+}
+
 
 /// A strategy and its parameters, in words.
 pub(crate) fn describe(strategy: Strategy) -> String {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
+use isotherm_tls::ClientTls;
+
 use super::glob::Glob;
 use crate::context::Context;
 use crate::duration;
@@ -111,6 +113,8 @@ pub struct StaticProvider {
     pub urls: Vec<InstanceUrl>,
     /// The key that they want from the router.
     pub api_key: Option<ApiKey>,
+    /// `instances_tls`, for those of TLS.
+    pub tls: Option<ClientTls>,
 }
 
 fn start_timeout() -> Duration {
@@ -244,5 +248,5 @@ fn running(element: Located<StaticElement>, context: &mut Context<'_>) -> Option
         Some(variable) => Some(api_key(&variable, context)?),
         None => None,
     };
-    Some(StaticProvider { urls: known, api_key })
+    Some(StaticProvider { urls: known, api_key, tls: context.instances_tls.clone() })
 }

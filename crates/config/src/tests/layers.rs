@@ -110,7 +110,7 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!((a.weight.get(), b.weight.get(), b.routing.strategy), (0.5, 0.0, Strategy::RoundRobin));
     assert_eq!(a.health.path.as_ref().map(|path| path.as_str()), Some("/healthz"));
     assert_eq!((a.health.interval, a.health.timeout, a.health.failures), (seconds(1), seconds(2), 5));
-    let [one, behind_dns] = a.instances.as_slice() else { panic!("two entries") };
+    let [one, behind_dns, _] = a.instances.as_slice() else { panic!("three entries") };
     let url = "http://10.0.0.1:8000".parse().unwrap();
     assert_eq!(one.source, InstanceSource::Url { id: InstanceId::new("one"), url });
     assert_eq!((one.weight.get(), one.max_in_flight), (2.0, NonZeroU32::new(16)));

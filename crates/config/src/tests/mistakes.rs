@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 
 /// An endpoint that is right, to go with whatever is wrong.
-const ENDPOINT: &str = "endpoints: [{ name: e, variants: [{ name: v, instances: [] }] }]";
+pub(super) const ENDPOINT: &str = "endpoints: [{ name: e, variants: [{ name: v, instances: [] }] }]";
 
 /// Checks that a text is refused in exactly these lines.
 #[track_caller]
@@ -18,7 +18,7 @@ fn refused(text: &str, lines: &[&str]) {
 
 /// Checks that a top-level element is refused in exactly this line, which begins after the file's name.
 #[track_caller]
-fn element_refused(element: &str, line: &str) {
+pub(super) fn element_refused(element: &str, line: &str) {
     refused(&format!("{element}\n{ENDPOINT}\n"), &[&format!("isotherm.yaml:{line}")]);
 }
 
@@ -32,7 +32,7 @@ fn variant_refused(element: &str, line: &str) {
 
 /// Checks that an instance is refused in exactly this line, which begins after the instance's path.
 #[track_caller]
-fn instance_refused(instance: &str, line: &str) {
+pub(super) fn instance_refused(instance: &str, line: &str) {
     let text = format!("endpoints:\n- name: e\n  variants:\n  - name: v\n    instances:\n    - {instance}\n");
     let (place, message) = line.split_once(' ').unwrap();
     refused(&text, &[&format!("isotherm.yaml:6:{place} {message}")]);
@@ -46,7 +46,6 @@ fn unknown_keys_are_named_with_what_is_allowed() {
          hash_seed_file, expose_decisions, inject_include_usage, inject_cache_salt, allow_paths, access_log, timeouts, \
          limits, endpoints, aws",
     );
-    element_refused("admin: { tls: true }", "1:10: admin.tls: unknown key; allowed: listen, token_file");
     element_refused(
         "auth: { keys_fil: x }",
         "1:9: auth.keys_fil: unknown key; did you mean `keys_file`? Allowed: keys_file",
@@ -68,7 +67,7 @@ fn unknown_keys_are_named_with_what_is_allowed() {
     instance_refused(
         "{ url: 'http://a', port: 8000 }",
         "26: endpoints[0].variants[0].instances[0].port: unknown key; allowed: url, dns, id, weight, max_in_flight, \
-         api_key_env, resolve_interval",
+         api_key_env, resolve_interval, tls",
     );
 }
 
@@ -156,8 +155,8 @@ fn bad_values_of_a_variant_are_named_with_what_is_allowed() {
 fn bad_instances_are_named_with_what_is_allowed() {
     let of = |key: &str| format!("endpoints[0].variants[0].instances[0].{key}");
     instance_refused(
-        "{ url: 'https://a' }",
-        &format!("14: {}: https:// to instances is not supported; allowed: http://", of("url")),
+        "{ url: 'grpc://a' }",
+        &format!("14: {}: must begin with http:// or https://, such as http://10.0.0.1:8000", of("url")),
     );
     instance_refused(
         "{ dns: 'http://10.0.0.1' }",
@@ -395,7 +394,7 @@ fn flags_and_variables_are_named_as_they_are_written() {
         load_flags(&variables, &overrides).unwrap_err(),
         [
             "--auth: \"all\" is not allowed; allowed: none (keys are given by --keys-file)",
-            "--instance: must begin with http://, such as http://10.0.0.1:8000",
+            "--instance: must begin with http:// or https://, such as http://10.0.0.1:8000",
             "--instance: \"a b\" is no id; allowed: 1 to 255 visible ASCII characters, no spaces",
             "--port: \"99999\" is no port; allowed: 0 to 65535, where 0 lets the system choose",
             "--prefix-length: prefix_length must be from 1 to 65536, not 0",

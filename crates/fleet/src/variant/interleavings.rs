@@ -66,7 +66,7 @@ fn variant() -> Arc<Variant> {
 fn add(variant: &Arc<Variant>, id: &str) {
     let spec = InstanceSpec { id: id.into(), weight: Weight::ONE, max_in_flight: NonZeroU32::new(BOUND), host: None };
     let (location, metrics) = (variant.location_of(&spec.id), variant.instance_metrics(&spec.id));
-    let instance = Instance::new(location, &id.parse().unwrap(), None, Origin::Api, metrics);
+    let instance = Instance::new(location, &id.parse().unwrap(), None, None, Origin::Api, metrics);
     variant.add(spec, Arc::new(instance));
 }
 

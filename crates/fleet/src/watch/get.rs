@@ -1,18 +1,16 @@
 //! One GET to an instance, on a connection of its own, that ends in time.
 
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, USER_AGENT};
-use http::{HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Empty, Limited};
+use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, DATE, HOST, USER_AGENT};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use isotherm_config::Host;
-use tokio::net::TcpStream;
+use isotherm_tls::Stream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -55,7 +53,7 @@ pub(crate) enum GetError {
 
 /// The status of the answer to a GET; its body is not read.
 pub(crate) async fn status(instance: &Instance, path: &str, limit: Duration) -> Result<StatusCode, GetError> {
-    exchange(instance, path, limit, async |response| Ok(response.status())).await
+    exchange(instance, path, None, limit, async |response| Ok(response.status())).await
 }
 
 /// The status and the body of the answer to a GET; a body of more than `largest` bytes is an error.
@@ -95,15 +93,9 @@ async fn exchange<T>(
     timeout(limit, whole).await.unwrap_or_else(|_| Err(GetError::TimedOut { path: path.to_owned(), limit }))
 }
 
-async fn connect(instance: &Instance) -> Result<TcpStream, GetError> {
-    let address = instance.address();
-    let connecting = async {
-        match address.host() {
-            Host::Address(ip) => TcpStream::connect(SocketAddr::new(*ip, address.port())).await,
-            Host::Name(name) => TcpStream::connect((&**name, address.port())).await,
-        }
-    };
-    match timeout(CONNECT_TIMEOUT, connecting).await {
+async fn connect(instance: &Instance) -> Result<Stream, GetError> {
+    let tls = instance.tls();
+    match timeout(CONNECT_TIMEOUT, instance.address().dial(tls.as_deref())).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Err(GetError::Refused),
         Ok(Err(error)) => Err(GetError::Connect(error)),

@@ -1,8 +1,8 @@
 //! Which protocol a client speaks, told by its first bytes.
 
 use bytes::BytesMut;
+use isotherm_tls::Stream;
 use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
 
 use crate::stop::Phase;
 use crate::worker::Worker;
@@ -24,7 +24,7 @@ pub(super) enum Protocol {
 
 /// The protocol, and the bytes that were read to tell. `None` when the client left, said nothing for as long as it may
 /// take to send a request's head, or the router stopped first.
-pub(super) async fn detect(stream: &mut TcpStream, worker: &Worker) -> Option<(Protocol, BytesMut)> {
+pub(super) async fn detect(stream: &mut Stream, worker: &Worker) -> Option<(Protocol, BytesMut)> {
     let limit = worker.rules().timeouts.client_header;
     tokio::select! {
         biased;
@@ -33,7 +33,7 @@ pub(super) async fn detect(stream: &mut TcpStream, worker: &Worker) -> Option<(P
     }
 }
 
-async fn read_preface(stream: &mut TcpStream) -> Option<(Protocol, BytesMut)> {
+async fn read_preface(stream: &mut Stream) -> Option<(Protocol, BytesMut)> {
     let mut read = BytesMut::with_capacity(FIRST_READ);
     loop {
         if stream.read_buf(&mut read).await.ok()? == 0 {

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
+use isotherm_tls::Stream;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -23,7 +24,7 @@ const MOST_LINGERED: usize = 64 * 1024 * 1024;
 /// A client's socket.
 #[derive(Debug)]
 pub(super) struct ClientStream {
-    tcp: RefCell<TcpStream>,
+    socket: RefCell<Stream>,
     /// What was read before the protocol was known.
     read_ahead: RefCell<BytesMut>,
     /// What is left to be written of a refusal that was put into words.
@@ -36,16 +37,17 @@ pub(super) struct ClientStream {
 pub(super) struct Shared(pub(super) Rc<ClientStream>);
 
 impl ClientStream {
-    pub(super) fn new(tcp: TcpStream, read_ahead: BytesMut, state: Rc<State>) -> ClientStream {
-        let (tcp, read_ahead) = (RefCell::new(tcp), RefCell::new(read_ahead));
-        ClientStream { tcp, read_ahead, refusal: RefCell::default(), state }
+    pub(super) fn new(socket: Stream, read_ahead: BytesMut, state: Rc<State>) -> ClientStream {
+        let (socket, read_ahead) = (RefCell::new(socket), RefCell::new(read_ahead));
+        ClientStream { socket, read_ahead, refusal: RefCell::default(), state }
     }
 
     /// Whether the client has closed its side, found out without reading: for a client that has sent further requests
     /// already, which are not to be read yet. The task is woken when something changes, except while unread bytes are
     /// there: then `None` says that the question has to be asked again.
     pub(super) fn poll_gone(&self, context: &mut Context<'_>) -> Poll<Option<()>> {
-        let tcp = self.tcp.borrow();
+        let socket = self.socket.borrow();
+        let tcp = socket.tcp();
         if tcp.poll_read_ready(context).is_pending() {
             return Poll::Pending;
         }
@@ -70,7 +72,7 @@ impl ClientStream {
     fn poll_refusal(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut refusal = self.refusal.borrow_mut();
         while !refusal.is_empty() {
-            let written = ready!(Pin::new(&mut *self.tcp.borrow_mut()).poll_write(context, &refusal))?;
+            let written = ready!(Pin::new(&mut *self.socket.borrow_mut()).poll_write(context, &refusal))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -94,7 +96,7 @@ impl AsyncRead for Shared {
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();
-        let polled = Pin::new(&mut *self.0.tcp.borrow_mut()).poll_read(context, buffer);
+        let polled = Pin::new(&mut *self.0.socket.borrow_mut()).poll_read(context, buffer);
         self.0.state.note_read(polled.is_pending(), buffer.filled().len() > before);
         polled
     }
@@ -106,7 +108,7 @@ impl AsyncWrite for Shared {
         if self.0.takes_refusal(bytes) {
             return Poll::Ready(Ok(bytes.len()));
         }
-        Pin::new(&mut *self.0.tcp.borrow_mut()).poll_write(context, bytes)
+        Pin::new(&mut *self.0.socket.borrow_mut()).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -120,7 +122,7 @@ impl AsyncWrite for Shared {
         {
             return Poll::Ready(Ok(only.len()));
         }
-        Pin::new(&mut *self.0.tcp.borrow_mut()).poll_write_vectored(context, slices)
+        Pin::new(&mut *self.0.socket.borrow_mut()).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -129,14 +131,14 @@ impl AsyncWrite for Shared {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.0.poll_refusal(context))?;
-        ready!(Pin::new(&mut *self.0.tcp.borrow_mut()).poll_flush(context))?;
+        ready!(Pin::new(&mut *self.0.socket.borrow_mut()).poll_flush(context))?;
         self.0.state.note_flush();
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.0.poll_refusal(context))?;
-        Pin::new(&mut *self.0.tcp.borrow_mut()).poll_shutdown(context)
+        Pin::new(&mut *self.0.socket.borrow_mut()).poll_shutdown(context)
     }
 }
 
@@ -144,7 +146,8 @@ impl AsyncWrite for Shared {
 /// client may still be sending, once it has stopped.
 pub(super) async fn close(stream: Rc<ClientStream>, state: &State) {
     let Ok(stream) = Rc::try_unwrap(stream) else { return };
-    let mut tcp = stream.tcp.into_inner();
+    // Within TLS, too: what is left unread need not be decrypted, and its end has been told or is not to be.
+    let mut tcp = stream.socket.into_inner().into_tcp();
     if state.has_broken_off() {
         // Without the option, the socket closes in the ordinary way.
         let _ = tcp.set_zero_linger();

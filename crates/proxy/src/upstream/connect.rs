@@ -3,10 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use isotherm_config::Host;
 use isotherm_core::Evidence;
-use isotherm_fleet::Address;
-use tokio::net::TcpStream;
+use isotherm_fleet::{Address, InstanceTls};
+use isotherm_tls::Stream;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +13,7 @@ pub(crate) enum ConnectError {
     /// Nothing listens there.
     #[error("connection refused")]
     Refused,
-    /// The way there is broken, or the name does not resolve.
+    /// The way there is broken, the name does not resolve, or TLS was not agreed on.
     #[error("cannot connect: {0}")]
     Failed(io::ErrorKind),
     /// No answer in time.
@@ -32,23 +31,19 @@ impl ConnectError {
     }
 }
 
-/// Connects within the limit; small writes leave at once.
-pub(crate) async fn connect(address: &Address, limit: Duration) -> Result<TcpStream, ConnectError> {
-    let connecting = async {
-        match (address.socket(), address.host()) {
-            (Some(socket), _) => TcpStream::connect(socket).await,
-            (None, Host::Name(name)) => TcpStream::connect((&**name, address.port())).await,
-            (None, Host::Address(ip)) => TcpStream::connect((*ip, address.port())).await,
-        }
-    };
-    match tokio::time::timeout(limit, connecting).await {
-        Ok(Ok(stream)) => {
-            // Worth nothing to fail for: without it, answers are merely slower.
-            let _ = stream.set_nodelay(true);
-            Ok(stream)
-        }
+/// Connects within the limit, and within TLS where that is given; small writes leave at once.
+pub(crate) async fn connect(
+    address: &Address,
+    tls: Option<&InstanceTls>,
+    limit: Duration,
+) -> Result<Stream, ConnectError> {
+    match tokio::time::timeout(limit, address.dial(tls)).await {
+        Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Err(ConnectError::Refused),
-        Ok(Err(error)) => Err(ConnectError::Failed(error.kind())),
+        Ok(Err(error)) => {
+            tracing::debug!(url = %address.url(), %error, "no connection to an instance");
+            Err(ConnectError::Failed(error.kind()))
+        }
         Err(_) => Err(ConnectError::TimedOut(limit)),
     }
 }

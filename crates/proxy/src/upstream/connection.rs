@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::Method;
+use isotherm_tls::Stream;
 use tokio::io::{AsyncReadExt, AsyncWrite};
-use tokio::net::TcpStream;
 
 use super::framing::{BrokenFraming, Framing, Piece};
 use super::response_head::{BadResponse, ResponseHead};
@@ -22,7 +22,7 @@ const LEAST_ROOM: usize = 4 * 1024;
 /// A connection between two requests or within one.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     /// What was read and not yet taken.
     read: BytesMut,
     /// Whether it has carried a request before the present one.
@@ -66,7 +66,7 @@ impl SendError {
 
 impl Connection {
     /// A connection that has carried nothing yet.
-    pub(crate) fn new(stream: TcpStream) -> Connection {
+    pub(crate) fn new(stream: Stream) -> Connection {
         Connection { stream, read: BytesMut::new(), reused: false }
     }
 
@@ -102,10 +102,18 @@ impl Connection {
                     Poll::Pending => break,
                 }
             }
+            // Within TLS, what was written may wait for room in the socket.
+            let flushed = match unsent.has_remaining() || write_error.is_some() {
+                true => Poll::Pending,
+                false => Pin::new(&mut self.stream).poll_flush(context),
+            };
+            if let Poll::Ready(Err(error)) = &flushed {
+                write_error = Some(error.kind());
+            }
             if early.is_none() {
                 early = Some(ready!(self.poll_head(context, method)).map_err(|error| error.caused_by(write_error))?);
             }
-            let sent = !unsent.has_remaining();
+            let sent = matches!(flushed, Poll::Ready(Ok(())));
             let refused = write_error.is_some() || early.as_ref().is_some_and(|head| head.status.as_u16() >= 400);
             match early.take() {
                 Some(head) if sent => Poll::Ready(Ok(head)),

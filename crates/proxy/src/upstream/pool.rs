@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use isotherm_core::Time;
-use isotherm_fleet::Address;
 
 use super::connection::Connection;
 
 /// The most idle connections that one thread keeps to one instance.
 const MOST_IDLE: usize = 256;
 
-/// The idle connections of one thread, by the authority that they lead to.
+/// The idle connections of one thread, by where they lead to: an authority, or what stands for TLS to one.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     idle: RefCell<HashMap<HeaderValue, Vec<Idle>>>,
@@ -30,14 +29,14 @@ struct Idle {
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
     pool: Rc<Pool>,
-    authority: HeaderValue,
+    key: HeaderValue,
 }
 
 impl Pool {
     /// The connection to this instance that was used last and is still good; `None`: one has to be opened.
-    pub(crate) fn take(&self, address: &Address, now: Time, longest_idle: Duration) -> Option<Connection> {
+    pub(crate) fn take(&self, key: &HeaderValue, now: Time, longest_idle: Duration) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
-        let connections = idle.get_mut(address.authority())?;
+        let connections = idle.get_mut(key)?;
         while let Some(Idle { mut connection, since }) = connections.pop() {
             if now.since(since) < longest_idle && connection.is_idle() {
                 return Some(connection);
@@ -47,8 +46,8 @@ impl Pool {
     }
 
     /// Where a connection to this instance returns to.
-    pub(crate) fn home(self: &Rc<Self>, address: &Address) -> Home {
-        Home { pool: Rc::clone(self), authority: address.authority().clone() }
+    pub(crate) fn home(self: &Rc<Self>, key: &HeaderValue) -> Home {
+        Home { pool: Rc::clone(self), key: key.clone() }
     }
 
     /// Closes what was idle for too long or was closed by the other side.
@@ -70,9 +69,9 @@ impl Home {
     pub(crate) fn give(&self, mut connection: Connection, now: Time) {
         connection.mark_reused();
         let mut idle = self.pool.idle.borrow_mut();
-        let connections = match idle.get_mut(&self.authority) {
+        let connections = match idle.get_mut(&self.key) {
             Some(connections) => connections,
-            None => idle.entry(self.authority.clone()).or_default(),
+            None => idle.entry(self.key.clone()).or_default(),
         };
         if connections.len() < MOST_IDLE {
             connections.push(Idle { connection, since: now });

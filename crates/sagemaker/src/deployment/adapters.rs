@@ -247,7 +247,7 @@ mod tests {
             let answer = "HTTP/1.1 404 x\r\ncontent-length: 22\r\n\r\n{\"detail\":\"Not Found\"}";
             stream.write_all(answer.as_bytes()).await.unwrap();
         });
-        let reached = Reached { url, api_key: None, health: None };
+        let reached = Reached { url, api_key: None, tls: None, health: None };
         let error = tell("tuned", "/tuned", &reached, Wish::Load).await.unwrap_err();
         assert!(error.contains("can't load adapters while it runs") && error.contains("--enable-lora"), "{error}");
     }

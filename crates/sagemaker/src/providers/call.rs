@@ -1,6 +1,5 @@
 //! One HTTP request to an instance, on a connection of its own, that ends in time.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,9 +8,7 @@ use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use isotherm_config::Host;
-use isotherm_fleet::Address;
-use tokio::net::TcpStream;
+use isotherm_fleet::{Address, InstanceTls};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -44,11 +41,8 @@ pub async fn call(
 ) -> Result<(StatusCode, Bytes), CallError> {
     let address = Address::of(reached.url.clone());
     let whole = async {
-        let connecting = match address.host() {
-            Host::Address(ip) => TcpStream::connect(SocketAddr::new(*ip, address.port())).await,
-            Host::Name(name) => TcpStream::connect((&**name, address.port())).await,
-        };
-        let stream = connecting.map_err(CallError::Connect)?;
+        let tls = InstanceTls::at(&address, reached.tls.clone());
+        let stream = address.dial(tls.as_ref()).await.map_err(CallError::Connect)?;
         let answer = async {
             let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
             // Ends with this function, however that ends.

@@ -108,7 +108,11 @@ mod tests {
     #[test]
     fn the_first_rule_that_fits_delivers_and_where_none_does_the_reason_says_what_to_do() {
         let fixed = |url: &str| {
-            Settings::Static(isotherm_config::StaticProvider { urls: vec![url.parse().unwrap()], api_key: None })
+            Settings::Static(isotherm_config::StaticProvider {
+                urls: vec![url.parse().unwrap()],
+                api_key: None,
+                tls: None,
+            })
         };
         let rules = [
             ProviderRule { image: Some("*vllm*".parse().unwrap()), ..ProviderRule::for_any(fixed("http://vllm")) },

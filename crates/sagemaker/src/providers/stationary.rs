@@ -61,7 +61,8 @@ impl Provider for StaticProvider {
                 None
             }
             Some(url) => {
-                let reached = Reached { url: url.clone(), api_key: self.settings.api_key.clone(), health: None };
+                let (api_key, tls) = (self.settings.api_key.clone(), self.settings.tls.clone());
+                let reached = Reached { url: url.clone(), api_key, tls, health: None };
                 let limit = order.start_timeout.unwrap_or(ANSWER_WITHIN);
                 Some(tokio::spawn(ask(reached, limit, sender)))
             }
@@ -105,7 +106,7 @@ mod tests {
 
     fn provider(urls: &[&str]) -> StaticProvider {
         let urls = urls.iter().map(|url| url.parse().unwrap()).collect();
-        StaticProvider::new(isotherm_config::StaticProvider { urls, api_key: None })
+        StaticProvider::new(isotherm_config::StaticProvider { urls, api_key: None, tls: None })
     }
 
     fn order(key: &str) -> InstanceOrder {

@@ -48,7 +48,7 @@ impl Provider for Engines {
             EmulatorConfig { speed: 20.0, model: order.model.unwrap_or_default(), ..EmulatorConfig::default() };
         let engine = isotherm_emulator::start(config).unwrap();
         let url = engine.base_url().parse().unwrap();
-        let reached = Reached { url, api_key: None, health: None };
+        let reached = Reached { url, api_key: None, tls: None, health: None };
         let (sender, receiver) = watch::channel(Standing::Running(reached));
         self.running.lock().insert(order.key, (engine, sender));
         receiver

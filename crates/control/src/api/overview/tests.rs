@@ -29,6 +29,7 @@ fn admin() -> AdminState {
     let token = folder.path().join("token");
     std::fs::write(&token, "secret").expect("the token");
     AdminState {
+        hosts: Arc::default(),
         fleet,
         metrics,
         rules: data_plane.expect("a free port").rules(),

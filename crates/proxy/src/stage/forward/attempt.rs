@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use http::HeaderValue;
 use isotherm_core::{Evidence, Time};
-use isotherm_fleet::Placement;
+use isotherm_fleet::{Address, InstanceTls, Placement};
 use isotherm_telemetry::{RetryKind, UpstreamErrorKind};
 
 use super::Held;
@@ -98,34 +99,37 @@ impl Attempt<'_> {
         let head = self.outgoing.head(&self.placement.instance);
         let worker = std::rc::Rc::clone(&self.record.worker);
         let address = self.placement.instance.address();
-        let idle = worker.pool.take(address, worker.now(), self.record.rules.timeouts.pool_idle);
+        let tls = self.placement.instance.tls();
+        let key = pool_key(address, tls.as_deref());
+        let idle = worker.pool.take(key, worker.now(), self.record.rules.timeouts.pool_idle);
         if let Some(connection) = idle {
-            match self.try_on(connection, &head).await {
+            match self.try_on(connection, key, &head).await {
                 // The instance closed it just then, as engines do with connections that were idle for long.
                 Err(Broke::Silent) => self.record.retry(RetryKind::ReusedConnection),
                 Err(Broke::Otherwise(kind)) => return Err(Miss { kind, sent: true }),
                 Ok(held) => return Ok(held),
             }
-            return self.try_fresh(&head, true).await;
+            return self.try_fresh(tls.as_deref(), &head, true).await;
         }
-        self.try_fresh(&head, false).await
+        self.try_fresh(tls.as_deref(), &head, false).await
     }
 
-    async fn try_fresh(&mut self, head: &[u8], sent: bool) -> Result<Held, Miss> {
+    async fn try_fresh(&mut self, tls: Option<&InstanceTls>, head: &[u8], sent: bool) -> Result<Held, Miss> {
+        let address = self.placement.instance.address();
         let limit = self.limit(self.record.rules.timeouts.connect);
-        let stream = connect(self.placement.instance.address(), limit.length).await;
+        let stream = connect(address, tls, limit.length).await;
         let stream = stream.map_err(|error| match (error, limit.is_total) {
             (ConnectError::TimedOut(_), true) => Miss { kind: MissKind::TotalTimeout, sent },
             (error, _) => Miss { kind: MissKind::Connect(error), sent },
         })?;
-        self.try_on(Connection::new(stream), head).await.map_err(|broke| match broke {
+        self.try_on(Connection::new(stream), pool_key(address, tls), head).await.map_err(|broke| match broke {
             Broke::Silent => Miss { kind: MissKind::Broken, sent: true },
             Broke::Otherwise(kind) => Miss { kind, sent: true },
         })
     }
 
     /// Sends the request over a connection and waits for the first byte of the answer's body.
-    async fn try_on(&mut self, mut connection: Connection, head: &[u8]) -> Result<Held, Broke> {
+    async fn try_on(&mut self, mut connection: Connection, key: &HeaderValue, head: &[u8]) -> Result<Held, Broke> {
         let reused = connection.is_reused();
         let limit = self.limit(self.record.rules.timeouts.first_byte);
         let (outgoing, placement) = (self.outgoing, self.placement);
@@ -138,7 +142,7 @@ impl Attempt<'_> {
                     SendError::Bad(bad) => Broke::Otherwise(MissKind::Bad(bad.0)),
                 })?;
             placement.instance.note_byte(worker.now());
-            let home = answer.keeps_alive.then(|| worker.pool.home(placement.instance.address()));
+            let home = answer.keeps_alive.then(|| worker.pool.home(key));
             let body = ResponseBody::new(connection, answer.framing, home, worker.clock());
             let held = Held::hold(answer.status, answer.headers, body, &placement.instance, worker.clock()).await;
             held.map_err(|_| Broke::Otherwise(MissKind::Broken))
@@ -158,6 +162,11 @@ impl Attempt<'_> {
             _ => Limit { length: longest, is_total: false },
         }
     }
+}
+
+/// By what connections to an instance are kept.
+fn pool_key<'k>(address: &'k Address, tls: Option<&'k InstanceTls>) -> &'k HeaderValue {
+    tls.map_or(address.authority(), InstanceTls::pool_key)
 }
 
 struct Limit {

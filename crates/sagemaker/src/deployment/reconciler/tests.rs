@@ -1,11 +1,12 @@
 //! Whole stories of hours in paused time, with instances that only say that they run.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use isotherm_config::{Config, Environment, Overrides};
 use isotherm_fleet::Clock as FleetClock;
 use isotherm_telemetry::Metrics;
 use isotherm_wire::aws::Caller;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -20,17 +21,25 @@ use crate::providers::{Doing, Provider, Reached, Standing};
 struct Scripted {
     ordered: AtomicUsize,
     gap: Duration,
+    /// While it is set, nothing comes.
+    fails: AtomicBool,
+    /// The image that each instance runs which was ordered.
+    images: Mutex<HashMap<String, String>>,
 }
 
 impl Provider for Scripted {
-    fn start(&self, _: InstanceOrder) -> watch::Receiver<Standing> {
+    fn start(&self, order: InstanceOrder) -> watch::Receiver<Standing> {
+        self.images.lock().insert(order.instance, order.image.unwrap_or_default());
+        if self.fails.load(Ordering::Relaxed) {
+            return watch::channel(Standing::Failed("no GPU".to_owned())).1;
+        }
         let number = self.ordered.fetch_add(1, Ordering::Relaxed);
         let url = format!("http://instance-{number}").parse().unwrap();
         let (sender, receiver) = watch::channel(Standing::Starting);
         let wait = self.gap * u32::try_from(number).unwrap();
         tokio::spawn(async move {
             sleep(wait).await;
-            sender.send_replace(Standing::Running(Reached { url, api_key: None, health: None }));
+            sender.send_replace(Standing::Running(Reached { url, api_key: None, tls: None, health: None }));
         });
         receiver
     }
@@ -53,6 +62,7 @@ struct Story {
     fleet: Fleet,
     store: Arc<Store>,
     reconciling: Reconciling,
+    provider: Arc<Scripted>,
     folder: TempDir,
 }
 
@@ -60,7 +70,7 @@ impl Story {
     fn begin() -> Story {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(&folder.path().join("store")).unwrap());
-        let story = Story::over(folder, store, Duration::ZERO);
+        let story = Story::over(folder, store, Scripted::default());
         for name in ["m", "n"] {
             let role = "arn:aws:iam::123456789012:role/r";
             let input = json!({ "ModelName": name, "PrimaryContainer": { "Image": name }, "ExecutionRoleArn": role });
@@ -76,11 +86,15 @@ impl Story {
 
     /// The process ends, and the next one finds its instances coming one after the other.
     async fn again(self, gap: Duration) -> Story {
-        self.reconciling.shutdown().await;
-        Story::over(self.folder, self.store, gap)
+        self.restarted(Scripted { gap, ..Scripted::default() }).await
     }
 
-    fn over(folder: TempDir, store: Arc<Store>, gap: Duration) -> Story {
+    async fn restarted(self, provider: Scripted) -> Story {
+        self.reconciling.shutdown().await;
+        Story::over(self.folder, self.store, provider)
+    }
+
+    fn over(folder: TempDir, store: Arc<Store>, provider: Scripted) -> Story {
         let file = folder.path().join("isotherm.yaml");
         std::fs::write(
             &file,
@@ -89,12 +103,13 @@ impl Story {
         .unwrap();
         let config = Config::load(Some(&file), &Environment::default(), &Overrides::default()).unwrap();
         let fleet = Fleet::new(&config, Arc::new(Metrics::new("test")), FleetClock::start());
-        let providers = Providers::only(Arc::new(Scripted { gap, ..Scripted::default() }));
+        let provider = Arc::new(provider);
+        let providers = Providers::only(Arc::clone(&provider) as Arc<dyn Provider>);
         let settings = Settings::of_account("123456789012");
         let reconciler = Reconciler::new(Arc::clone(&store), fleet.clone(), providers, Arc::new(NoAlarms), settings);
         let reconciling = reconciler.spawn();
         let control = ControlPlane::new(Arc::clone(&store), reconciling.deployer());
-        Story { control, fleet, store, reconciling, folder }
+        Story { control, fleet, store, reconciling, provider, folder }
     }
 
     fn run(&self, operation: &str, input: Value) -> Value {
@@ -381,5 +396,68 @@ async fn a_shadow_changes_when_all_traffic_has_moved() {
     assert_eq!(shadow(), (1, 1.0, 1));
     story.settled("ep").await;
     assert_eq!(shadow(), (2, 1.0, 1));
+    story.reconciling.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_process_knows_when_everything_is_back() {
+    let story = Story::begin();
+    story.run("CreateEndpoint", json!({ "EndpointName": "ep", "EndpointConfigName": "m" }));
+    assert!(story.reconciling.back(Duration::from_secs(60)).await.is_empty(), "there was nothing before");
+    story.settled("ep").await;
+    let story = story.again(Duration::from_secs(7)).await;
+    let began = Instant::now();
+    assert_eq!(story.reconciling.back(Duration::from_secs(5)).await, ["ep"]);
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+    assert!(story.reconciling.back(Duration::from_secs(60)).await.is_empty());
+    assert!(seconds(21, 23).contains(&began.elapsed()), "{:?}", began.elapsed());
+    assert_eq!(story.fleet.list().len(), 4);
+
+    // What has failed is waited for by nobody.
+    let story = story.restarted(Scripted { fails: true.into(), ..Scripted::default() }).await;
+    let began = Instant::now();
+    assert!(story.reconciling.back(Duration::from_secs(60)).await.is_empty());
+    assert!(began.elapsed() < Duration::from_secs(1));
+    story.reconciling.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_update_leaves_that_failed_both_ways_is_the_same_after_a_restart() {
+    let story = Story::begin();
+    story.run("CreateEndpoint", json!({ "EndpointName": "ep", "EndpointConfigName": "m" }));
+    story.settled("ep").await;
+    let batch = json!({ "Type": "CAPACITY_PERCENT", "Value": 50 });
+    let policy = json!({ "MaximumBatchSize": batch, "WaitIntervalInSeconds": 60 });
+    let update = |config: &str| {
+        let deployment = json!({ "RollingUpdatePolicy": policy });
+        json!({ "EndpointName": "ep", "EndpointConfigName": config, "DeploymentConfig": deployment })
+    };
+    story.run("UpdateEndpoint", update("n"));
+    sleep(Duration::from_secs(30)).await;
+    // The first half has come and is watched. Then nothing comes any more, neither new nor old.
+    story.provider.fails.store(true, Ordering::Relaxed);
+    while story.described("ep")["EndpointStatus"] != "UpdateRollbackFailed" {
+        sleep(Duration::from_secs(1)).await;
+    }
+    story.provider.fails.store(false, Ordering::Relaxed);
+    sleep(Duration::from_secs(60)).await;
+    let before = story.routed("ep");
+    assert_eq!(before.iter().map(|(_, _, weight)| *weight).collect::<Vec<_>>(), [0.5, 0.5]);
+
+    let story = story.again(Duration::ZERO).await;
+    story.reconciling.back(Duration::from_secs(60)).await;
+    assert_eq!(story.routed("ep"), before);
+    let mut images: Vec<_> = story.provider.images.lock().values().cloned().collect();
+    images.sort();
+    assert_eq!(images, ["m", "m", "n", "n"]);
+    assert_eq!(story.described("ep")["EndpointConfigName"], "m");
+
+    // The next update ends it.
+    story.run("UpdateEndpoint", update("n"));
+    story.settled("ep").await;
+    let routed = story.routed("ep");
+    assert_eq!(routed.len(), 1, "{routed:?}");
+    let endpoint = story.described("ep");
+    assert_eq!((&endpoint["EndpointConfigName"], &endpoint["FailureReason"]), (&json!("n"), &Value::Null));
     story.reconciling.shutdown().await;
 }

@@ -155,7 +155,7 @@ impl Supervisor {
     fn reached(&self, port: u16) -> io::Result<Reached> {
         let url: Result<InstanceUrl, _> = format!("http://127.0.0.1:{port}").parse();
         let health = self.shared.settings.health_path.clone();
-        Ok(Reached { url: url.map_err(io::Error::other)?, api_key: None, health })
+        Ok(Reached { url: url.map_err(io::Error::other)?, api_key: None, tls: None, health })
     }
 
     fn log_path(&self) -> PathBuf {
