@@ -6,6 +6,7 @@ use crate::api::Api;
 use crate::json::{Cursor, Value};
 
 mod cache_salt;
+mod canonical;
 mod include_usage;
 mod prefix;
 mod sink;
@@ -15,8 +16,9 @@ mod text;
 
 pub use crate::json::{Found, Malformed};
 pub use cache_salt::cache_salt;
+pub use canonical::{NotCanonical, canonical};
 pub use include_usage::include_usage;
-pub use prefix::Prefix;
+pub use prefix::{Prefix, PrefixSink};
 pub use sink::{CharacterCount, PromptSink, TextSink};
 pub use splice::Splice;
 pub use template::Mark;
@@ -63,6 +65,9 @@ pub struct Described<'a> {
 /// calls and reasoning signatures have no text. Token ids count as decimal text with one space between them; an array
 /// of prompts counts by its first. Invalid UTF-8 and lone surrogates read as U+FFFD.
 ///
+/// An object under `cache_control` or `prompt_cache_breakpoint` in a message, an item or a part tells the sink of a
+/// [breakpoint](TextSink::breakpoint) behind it. Breakpoints of tools mark no text.
+///
 /// The whole body is read once to find the fields; the text is then decoded only as far as `sink` wants it. Nothing is
 /// allocated unless a string that is needed holds escapes.
 ///
@@ -89,7 +94,7 @@ pub fn describe<'a>(body: &'a [u8], api: Api, sink: &mut dyn TextSink) -> Result
 ///
 /// First the template and its arguments, then tools, then `instructions` or `system`, then per message its role, name and
 /// reasoning, the parts of its content, and its calls of tools. Tools, calls and other parts that are no text are given
-/// as they are written, except that `cache_control` is left out; media go to [`PromptSink::media`]. Prompts without a
+/// as they are written, except that clients' breakpoints are left out; media go to [`PromptSink::media`]. Prompts without a
 /// template (completions, embeddings, rerank's query, score's first text): the text, or token ids as decimal text; of an
 /// array, each. [`Api::Invocations`]: what has `messages`, `prompt` or `input` is read like those, anything else is
 /// given as it came.

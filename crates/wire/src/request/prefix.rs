@@ -7,17 +7,43 @@ use super::TextSink;
 /// A [`TextSink`] that forwards the UTF-8 bytes of the first `limit` Unicode characters (scalar values) of a text and
 /// never splits one. It asks for text until it has seen one character beyond the cut, so that it can tell whether the
 /// text goes on.
+///
+/// On the way it notes the client's last breakpoint within the cut. One behind which the model has answered within the
+/// cut counts no more: what repeats then is the conversation, and its turns are told apart from those of others only by
+/// what stands behind the breakpoint.
 pub struct Prefix<'s> {
     limit: usize,
     characters: usize,
     continued: bool,
-    forward: &'s mut dyn FnMut(&[u8]),
+    breakpoint: Option<usize>,
+    forward: &'s mut dyn PrefixSink,
+}
+
+/// Takes the bytes of a prefix as they come.
+pub trait PrefixSink {
+    /// Takes the next bytes.
+    fn bytes(&mut self, bytes: &[u8]);
+
+    /// A breakpoint of the client's stands behind what was given so far.
+    fn breakpoint(&mut self) {}
+}
+
+impl<F: FnMut(&[u8])> PrefixSink for F {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self(bytes);
+    }
 }
 
 impl<'s> Prefix<'s> {
     /// Forwards the first `limit` characters to `forward`, in pieces of any size.
-    pub fn new(limit: usize, forward: &'s mut dyn FnMut(&[u8])) -> Self {
-        Prefix { limit, characters: 0, continued: false, forward }
+    pub fn new(limit: usize, forward: &'s mut dyn PrefixSink) -> Self {
+        Prefix { limit, characters: 0, continued: false, breakpoint: None, forward }
+    }
+
+    /// The characters before the breakpoint that ends the prefix, if one does: where the last call of
+    /// [`PrefixSink::breakpoint`] was made.
+    pub fn breakpoint(&self) -> Option<usize> {
+        self.breakpoint
     }
 
     /// The characters forwarded so far, at most the limit.
@@ -36,11 +62,24 @@ impl TextSink for Prefix<'_> {
         let wanted = self.limit - self.characters;
         let (head, taken) = first_characters(piece, wanted);
         if !head.is_empty() {
-            (self.forward)(head.as_bytes());
+            self.forward.bytes(head.as_bytes());
             self.characters += taken;
         }
         self.continued = head.len() < piece.len();
         !self.continued
+    }
+
+    fn breakpoint(&mut self) {
+        if self.characters > 0 && self.breakpoint != Some(self.characters) {
+            self.breakpoint = Some(self.characters);
+            self.forward.breakpoint();
+        }
+    }
+
+    fn answer(&mut self) {
+        if self.characters < self.limit {
+            self.breakpoint = None;
+        }
     }
 }
 
@@ -66,6 +105,7 @@ impl fmt::Debug for Prefix<'_> {
             .field("limit", &self.limit)
             .field("characters", &self.characters)
             .field("continued", &self.continued)
+            .field("breakpoint", &self.breakpoint)
             .finish_non_exhaustive()
     }
 }
@@ -104,6 +144,38 @@ mod tests {
     fn a_text_that_ends_at_the_cut_does_not_continue() {
         assert_eq!(cut(&["ab", "cd"], 4), ("abcd".to_owned(), 4, false));
         assert_eq!(cut(&["ab", "cd", "e"], 4), ("abcd".to_owned(), 4, true));
+    }
+
+    #[test]
+    fn the_last_breakpoint_within_the_cut_counts_until_the_model_has_answered() {
+        enum Step {
+            Text(&'static str),
+            Breakpoint,
+            Answer,
+        }
+        use Step::{Answer, Breakpoint, Text};
+        let cases: [(&[Step], Option<usize>); 8] = [
+            (&[Text("system"), Breakpoint, Text("question")], Some(6)),
+            (&[Text("system"), Breakpoint, Text("doc"), Breakpoint, Text("question")], Some(9)),
+            (&[Breakpoint, Text("question")], None),
+            (&[Text("ab"), Breakpoint, Answer, Text("cd")], None),
+            (&[Text("ab"), Breakpoint, Answer, Text("cd"), Breakpoint, Text("e")], Some(4)),
+            (&[Text("0123456789"), Breakpoint, Text("x")], Some(10)),
+            (&[Text("0123456789"), Breakpoint, Answer, Text("x")], Some(10)),
+            (&[Text("012345678"), Text("9+")], None),
+        ];
+        for (index, (steps, expected)) in cases.into_iter().enumerate() {
+            let mut forward = |_: &[u8]| {};
+            let mut prefix = Prefix::new(10, &mut forward);
+            for step in steps {
+                match step {
+                    Text(piece) => _ = prefix.text(piece),
+                    Breakpoint => TextSink::breakpoint(&mut prefix),
+                    Answer => prefix.answer(),
+                }
+            }
+            assert_eq!(prefix.breakpoint(), expected, "case {index}");
+        }
     }
 
     proptest! {

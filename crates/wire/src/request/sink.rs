@@ -6,6 +6,13 @@
 pub trait TextSink {
     /// Takes the next piece; returns `false` when no more is wanted.
     fn text(&mut self, piece: &str) -> bool;
+
+    /// The client marks what was given so far as a beginning that it will send again: OpenAI's `prompt_cache_breakpoint`,
+    /// Anthropic's `cache_control`.
+    fn breakpoint(&mut self) {}
+
+    /// What comes next the model has said itself, in an earlier turn.
+    fn answer(&mut self) {}
 }
 
 impl<F: FnMut(&str) -> bool> TextSink for F {

@@ -355,13 +355,13 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The members of an object as they are written, without what never reaches the engine's prompt: clients move
-/// `cache_control` from part to part as a conversation grows.
+/// The members of an object as they are written, without what never reaches the engine's prompt: clients move their
+/// breakpoints from part to part as a conversation grows.
 fn each_member(object: Value<'_>, take: &mut dyn FnMut(&[u8])) -> Result<(), Malformed> {
     let mut cursor = object.cursor();
     let Some(mut members) = cursor.members() else { return Ok(()) };
     while let Some(key) = members.next_key()? {
-        if key.decoded().as_ref() == b"cache_control" {
+        if let b"cache_control" | b"prompt_cache_breakpoint" = key.decoded().as_ref() {
             continue;
         }
         take(b"\"");

@@ -94,6 +94,63 @@ fn every_api_has_its_text_in_logical_order() {
     }
 }
 
+/// A text in which `|` stands for each breakpoint and `<` for each turn of the model.
+#[derive(Default)]
+struct Marked(String);
+
+impl TextSink for Marked {
+    fn text(&mut self, piece: &str) -> bool {
+        self.0.push_str(piece);
+        true
+    }
+
+    fn breakpoint(&mut self) {
+        self.0.push('|');
+    }
+
+    fn answer(&mut self) {
+        self.0.push('<');
+    }
+}
+
+#[test]
+fn breakpoints_are_told_where_clients_set_them() {
+    use Api::{ChatCompletions, Messages, Responses};
+    let cases = [
+        (
+            Messages,
+            r#"{"messages":[{"role":"user","content":[{"cache_control":{"type":"ephemeral"},"type":"text","text":"c"},
+                    {"type":"text","text":"d"}]},
+                {"role":"assistant","content":"e"},
+                {"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"f"}],
+                    "cache_control":{"type":"ephemeral","ttl":"1h"}}]}],
+             "tools":[{"name":"t","cache_control":{"type":"ephemeral"}}],
+             "system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},
+                {"type":"text","text":"b","cache_control":null}]}"#,
+            "a|bc|d<ef|",
+        ),
+        (
+            ChatCompletions,
+            r#"{"messages":[{"role":"system","content":"a","cache_control":{"type":"ephemeral"}},
+                {"role":"user","content":[{"type":"text","text":"b","prompt_cache_breakpoint":{"mode":"explicit"}},
+                    {"type":"text","text":"c"}]}],"prompt_cache_options":{"mode":"explicit"}}"#,
+            "a|b|c",
+        ),
+        (
+            Responses,
+            r#"{"instructions":"a","input":[{"role":"user","content":[
+                {"type":"input_text","text":"b","prompt_cache_breakpoint":{"mode":"explicit"}},
+                {"type":"input_image","image_url":"x","prompt_cache_breakpoint":{"mode":"explicit"}}]}]}"#,
+            "ab||",
+        ),
+    ];
+    for (api, body, expected) in cases {
+        let mut marked = Marked::default();
+        describe(body.as_bytes(), api, &mut marked).unwrap();
+        assert_eq!(marked.0, expected, "{body}");
+    }
+}
+
 #[test]
 fn wrong_types_count_as_absent() {
     let cases = [

@@ -85,20 +85,29 @@ impl Text<'_> {
     /// A message (`content`), a part (`text`), a result of a tool (`content` at Anthropic's, `output` at OpenAI's).
     fn part(&mut self, cursor: &mut Cursor<'_>, levels: u32) -> Result<(), Malformed> {
         let (mut text, mut content, mut output) = (None, None, None);
+        let (mut role, mut breakpoint) = (None, None);
         if let Some(mut members) = cursor.members() {
             while let Some(key) = members.next_key()? {
                 match key.decoded().as_ref() {
                     b"text" => text = Some(members.value()?),
                     b"content" => content = Some(members.value()?),
                     b"output" => output = Some(members.value()?),
+                    b"role" => role = Some(members.value()?),
+                    b"cache_control" | b"prompt_cache_breakpoint" => breakpoint = Some(members.value()?),
                     _ => {}
                 }
             }
+        }
+        if role.is_some_and(|role| role.bytes() == b"\"assistant\"") {
+            self.sink.answer();
         }
         match (text.and_then(Value::string), content.or(output)) {
             (Some(string), _) => self.string(string),
             (None, Some(content)) if levels > 1 => self.content_within(content, levels - 1)?,
             _ => {}
+        }
+        if self.wanted && breakpoint.is_some_and(|breakpoint| breakpoint.bytes().starts_with(b"{")) {
+            self.sink.breakpoint();
         }
         Ok(())
     }
