@@ -4,6 +4,7 @@ mod blocks;
 mod capacity;
 mod pace;
 mod score;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use self::capacity::{Capacity, Found};
 use self::pace::FirstToken;
 pub(crate) use self::pace::{OwnPace, Pace};
 use self::score::{Load, marginal_latency};
+use self::waiting::{Place, Waiting};
 use crate::index::{BlockHash, Known, Match, PrefixIndex, SeatId};
 use crate::{Report, Time};
 
@@ -78,10 +80,7 @@ pub(crate) struct Beliefs {
     pub(crate) seat: SeatId,
     pub(crate) pace: OwnPace,
     capacity: Capacity,
-    /// Uncached tokens of requests that were sent there and have no first token yet.
-    pub(crate) uncached: f64,
-    /// Uncached tokens that were ever sent there.
-    sent: f64,
+    pub(crate) waiting: Waiting,
     /// Counts the processes that the instance has been: what was sent to an earlier one tells nothing of this one.
     process: u32,
 }
@@ -98,10 +97,9 @@ pub(crate) struct Work {
     pub(crate) cached: f64,
     /// The part of the prompt that an earlier request had confirmed to be there, 0 to 1.
     confirmed: f64,
-    /// The uncached ones, and those of the requests before it.
+    /// The uncached ones, and what was left of those of the requests before it.
     load: f64,
-    /// Uncached tokens that had ever been sent there, these included.
-    sent_until: f64,
+    place: Place,
     held: Match,
     /// Whether the first token has come.
     begun: bool,
@@ -127,13 +125,13 @@ impl Adaptive {
     /// Makes room for an instance.
     pub(crate) fn join(&mut self) -> Beliefs {
         let (seat, pace) = (self.index.sit(), OwnPace::default());
-        Beliefs { seat, pace, capacity: Capacity::default(), uncached: 0.0, sent: 0.0, process: 0 }
+        Beliefs { seat, pace, capacity: Capacity::default(), waiting: Waiting::default(), process: 0 }
     }
 
     /// The instance's process is gone, and its cache and whatever waited there with it.
     pub(crate) fn restart(&mut self, instance: &mut Beliefs) {
         self.index.clear(instance.seat);
-        instance.uncached = 0.0;
+        instance.waiting.clear();
         instance.process += 1;
     }
 
@@ -154,16 +152,23 @@ impl Adaptive {
     }
 
     /// The latency in milliseconds that a prompt adds on an instance that holds so much of it.
-    pub(crate) fn score(&self, prompt: &Prompt, instance: &Beliefs, held: Match, in_flight: f64) -> f64 {
+    pub(crate) fn score(&self, prompt: &Prompt, instance: &Beliefs, in_flight: f64, now: Time) -> f64 {
+        let held = self.held(instance);
+        let pace = self.pace_of(instance);
         marginal_latency(&Load {
-            pace: instance.pace.milliseconds_per_token(&self.pace, self.common_pace),
-            queued: instance.uncached,
+            pace,
+            queued: instance.waiting.left(now, pace),
             shared: self.tokens(prompt.bytes_of(held.blocks).saturating_sub(prompt.bytes_of(held.confirmed))),
             in_flight,
             uncached: self.weighed(prompt, held),
+            displaced: if self.index.is_full(instance.seat) { self.uncached(prompt, held) } else { 0.0 },
             prompt: self.tokens(prompt.bytes()),
             output: self.output_tokens,
         })
+    }
+
+    fn pace_of(&self, instance: &Beliefs) -> f64 {
+        instance.pace.milliseconds_per_token(&self.pace, self.common_pace)
     }
 
     /// Tokens of so many bytes of text, by what was learned.
@@ -191,28 +196,15 @@ impl Adaptive {
     pub(crate) fn send(&mut self, prompt: &Prompt, instance: &mut Beliefs, now: Time) -> Work {
         let held = self.held(instance);
         let uncached = self.uncached(prompt, held);
-        let load = instance.uncached + uncached;
-        instance.uncached = load;
-        instance.sent += uncached;
+        let load = instance.waiting.left(now, self.pace_of(instance)) + uncached;
+        let place = instance.waiting.push(uncached, now);
         self.index.expect(&prompt.blocks, instance.seat);
         let blocks = Arc::clone(&prompt.blocks);
         let bytes = prompt.bytes();
         let cached = (self.tokens(bytes) - uncached).max(0.0);
         let confirmed = prompt.bytes_of(held.confirmed) as f64 / (bytes as f64).max(1.0);
         let process = instance.process;
-        Work {
-            blocks,
-            bytes,
-            sent: now,
-            uncached,
-            cached,
-            confirmed,
-            load,
-            sent_until: instance.sent,
-            held,
-            begun: false,
-            process,
-        }
+        Work { blocks, bytes, sent: now, uncached, cached, confirmed, load, place, held, begun: false, process }
     }
 
     /// The first token has come: the prompt is in the instance's cache, and how long it took tells the instance's pace.
@@ -220,9 +212,10 @@ impl Adaptive {
         if !self.answer(work, instance) {
             return;
         }
+        instance.waiting.one_began(now);
         let milliseconds = now.since(work.sent).as_secs_f64() * 1e3;
         // What was sent after it may have been computed with it, or not: the more of that, the less it tells.
-        let load = work.load + (instance.sent - work.sent_until);
+        let load = work.load + instance.waiting.sent_after(work.place);
         let seen = FirstToken { load, milliseconds, weight: work.load / load };
         self.pace.observe(seen);
         instance.pace.observe(seen, &self.pace);
@@ -233,7 +226,7 @@ impl Adaptive {
     pub(crate) fn answer(&mut self, work: &mut Work, instance: &mut Beliefs) -> bool {
         let first = !std::mem::replace(&mut work.begun, true) && work.process == instance.process;
         if first {
-            instance.uncached = (instance.uncached - work.uncached).max(0.0);
+            instance.waiting.remove(work.place);
             self.index.confirm(&work.blocks, instance.seat);
         }
         first
@@ -263,7 +256,7 @@ impl Adaptive {
     /// The request is over; without a first token its prompt is not there.
     pub(crate) fn end(&mut self, work: &Work, instance: &mut Beliefs) {
         if !work.begun && work.process == instance.process {
-            instance.uncached = (instance.uncached - work.uncached).max(0.0);
+            instance.waiting.remove(work.place);
             self.index.withdraw(&work.blocks, instance.seat);
         }
     }

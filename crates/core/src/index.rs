@@ -55,6 +55,9 @@ const REUSE_COUNTS: f64 = 0.03;
 /// does work that a moment later nobody would have had to do. It keeps a burst of equal cold prompts together.
 const BEING_COMPUTED: f64 = 1.2;
 
+/// The part of an instance's capacity from which on it counts as full.
+const FULL: f64 = 0.95;
+
 /// What anyone knows of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Known {
@@ -246,6 +249,12 @@ impl PrefixIndex {
     /// The most blocks that an instance is believed to hold.
     pub(crate) fn capacity(&self, seat: SeatId) -> u64 {
         self.seat(seat).map_or(u64::MAX, |seat| seat.capacity)
+    }
+
+    /// Whether an instance is known to have no room left: what it computes makes it forget something else.
+    pub(crate) fn is_full(&self, seat: SeatId) -> bool {
+        let known = self.seat(seat).filter(|seat| seat.capacity < u64::MAX);
+        known.is_some_and(|seat| seat.blocks as f64 > FULL * seat.capacity as f64)
     }
 
     fn seat(&self, seat: SeatId) -> Option<&Seat> {

@@ -74,6 +74,13 @@ impl BlockHasher {
         self.ends.push(self.bytes);
     }
 
+    /// Names all bytes so far, whether or not a block ends with them, and tells how many they are.
+    pub fn so_far(&self) -> (BlockHash, u32) {
+        let begun = &self.begun[..self.filled];
+        let chain = if begun.is_empty() { self.chain } else { xxh3_64_with_seed(begun, self.chain) };
+        (BlockHash(chain), self.bytes.saturating_add(self.filled as u32))
+    }
+
     /// The hashes of the bytes so far; `None` when there were none.
     pub fn finish(mut self) -> Option<PromptDigest> {
         self.end_message();
@@ -82,6 +89,16 @@ impl BlockHasher {
 }
 
 impl PromptDigest {
+    /// Chained hashes of the blocks, unrelated to any scope.
+    pub fn blocks(&self) -> &[BlockHash] {
+        &self.blocks
+    }
+
+    /// Where each block ends, in bytes from the prompt's beginning.
+    pub fn ends(&self) -> &[u32] {
+        &self.ends
+    }
+
     /// The prompt within what separates caches: endpoint, variant, model, adapter, authenticated tenant and salt. Equal
     /// text under another model shares no block. A tenant id only orders ties.
     pub fn within(&self, seed: HashSeed, scope: &KeyScope<'_>, salt: Option<&str>, tenant_id: Option<&str>) -> Prompt {
@@ -142,6 +159,20 @@ mod tests {
         assert_eq!(second.ends[..], [5, 18, 33]);
         assert_ne!(first.blocks, spoken(&["Hell"]).blocks);
         assert_eq!(spoken(&["Hello", ""]), first, "an empty message is no block");
+    }
+
+    #[test]
+    fn what_was_given_so_far_is_named_wherever_one_stands() {
+        let mut hasher = BlockHasher::new(SEED);
+        hasher.update(&[b'x'; BLOCK + 5]);
+        let within = hasher.so_far();
+        hasher.end_message();
+        assert_eq!((within, within.1), (hasher.so_far(), BLOCK as u32 + 5), "an end of a message changes no name");
+        hasher.update(b"y");
+        let after = hasher.so_far();
+        assert_ne!(after.0, within.0);
+        let digest = hasher.finish().unwrap();
+        assert_eq!((digest.blocks().last(), digest.ends().last()), (Some(&after.0), Some(&after.1)));
     }
 
     #[test]

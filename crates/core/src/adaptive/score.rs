@@ -3,7 +3,7 @@
 use super::pace::PRIOR;
 
 /// What a first token that comes later weighs, beside time in which tokens follow each other.
-const FIRST_TOKEN: f64 = 6.0;
+const FIRST_TOKEN: f64 = 8.0;
 /// Milliseconds that a stream adds to a decode step of the prior's engine: by itself, and for each token of context.
 const STEP_PER_STREAM: f64 = 0.02;
 const STEP_PER_CONTEXT_TOKEN: f64 = 1.3e-5;
@@ -13,12 +13,15 @@ const OCCUPIED: f64 = 6.0;
 /// How much prefills that are queued where streams run weigh for those streams.
 const QUEUED_STALL: f64 = 0.3;
 
+/// What a token weighs that the instance has to forget for the request: somebody may come back for it.
+const DISPLACED: f64 = 4.0;
+
 /// An instance before the request, and the request there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     /// Milliseconds per uncached token, learned.
     pub(crate) pace: f64,
-    /// Uncached tokens that were sent there and have no first token yet.
+    /// Uncached tokens that are left to compute there before it.
     pub(crate) queued: f64,
     /// Those of them that are a beginning of this very request, and so no work beside it.
     pub(crate) shared: f64,
@@ -26,6 +29,8 @@ pub(crate) struct Load {
     pub(crate) in_flight: f64,
     /// Tokens of the request that it would have to compute, where those weigh less that later requests will use.
     pub(crate) uncached: f64,
+    /// Tokens that the instance has to forget for them.
+    pub(crate) displaced: f64,
     /// Tokens of the request.
     pub(crate) prompt: f64,
     /// Tokens of an answer.
@@ -33,7 +38,8 @@ pub(crate) struct Load {
 }
 
 /// The latency in milliseconds that the request adds there: its own wait and prefill, the stall that its prefill
-/// inflicts on the streams that run there, and the slow-down of decoding, its own and theirs.
+/// inflicts on the streams that run there, the slow-down of decoding, its own and theirs, and what those will miss for whom
+/// nothing is cached any more.
 ///
 /// Where prefixes are cached decides through `uncached`; what a prefill costs is set against what later requests get from
 /// it: so a hot prefix spreads to as many instances as its load needs, and a document that is asked a few
@@ -41,13 +47,13 @@ pub(crate) struct Load {
 /// prompts, chats and hot prefixes; the terms for queued and own prefill are those of Mooncake's and Dynamo's rules, the
 /// product of own prefill and streams that of LMetric's (arXiv 2603.15202).
 pub(crate) fn marginal_latency(load: &Load) -> f64 {
-    let Load { pace, queued, shared, in_flight, uncached, prompt, output } = *load;
+    let Load { pace, queued, shared, in_flight, uncached, displaced, prompt, output } = *load;
     let per_stream = pace / PRIOR * (STEP_PER_STREAM + STEP_PER_CONTEXT_TOKEN * prompt);
     let own = FIRST_TOKEN * pace * (queued + uncached);
     let others = (queued - shared).max(0.0);
     let stall = pace * uncached * (OCCUPIED + in_flight) + QUEUED_STALL * pace * others * in_flight;
     let decode = 2.0 * per_stream * output * in_flight;
-    own + stall + decode
+    own + stall + decode + DISPLACED * pace * displaced
 }
 
 #[cfg(test)]
@@ -59,7 +65,7 @@ mod tests {
     }
 
     fn busy(queued: f64, in_flight: f64, uncached: f64) -> Load {
-        Load { pace: PRIOR, queued, shared: 0.0, in_flight, uncached, prompt: 8_000.0, output: 150.0 }
+        Load { pace: PRIOR, queued, shared: 0.0, in_flight, uncached, displaced: 0.0, prompt: 8_000.0, output: 150.0 }
     }
 
     #[test]
@@ -87,7 +93,8 @@ mod tests {
     fn the_choice_does_not_depend_on_the_unit_of_pace() {
         let scaled = |pace, queued, in_flight, uncached| {
             let (prompt, output) = (4_000.0, 100.0);
-            marginal_latency(&Load { pace, queued, shared: 0.0, in_flight, uncached, prompt, output })
+            let load = Load { pace, queued, shared: 0.0, in_flight, uncached, displaced: 0.0, prompt, output };
+            marginal_latency(&load)
         };
         let ratio = scaled(PRIOR, 500.0, 2.0, 900.0) / scaled(PRIOR, 100.0, 6.0, 50.0);
         let slower = scaled(30.0 * PRIOR, 500.0, 2.0, 900.0) / scaled(30.0 * PRIOR, 100.0, 6.0, 50.0);

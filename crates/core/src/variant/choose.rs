@@ -233,7 +233,7 @@ impl<T: Clone> VariantState<T> {
                     chosen: chosen == Some(index),
                     held_bytes: prompt.bytes_of(held.blocks),
                     uncached_tokens: self.adaptive.uncached(prompt, held),
-                    waiting_tokens: instance.beliefs.uncached,
+                    waiting_tokens: instance.beliefs.waiting.tokens(),
                     milliseconds: adaptive::score(&self.adaptive, prompt, instance, now),
                 }
             })

@@ -50,12 +50,13 @@ pub(super) fn best<T>(
     let least = open.iter().zip(&scores).min_by(|(_, one), (_, other)| one.total_cmp(other));
     let chosen = least.and_then(|((_, least), &best)| {
         let (share, waiting) = match is_new {
-            true => (NEW_TIE_SHARE, least.beliefs.uncached + NEW_TIE_SHARE * adaptive.tokens(prompt.bytes())),
+            true => (NEW_TIE_SHARE, least.beliefs.waiting.tokens() + NEW_TIE_SHARE * adaptive.tokens(prompt.bytes())),
             false => (TIE_SHARE, f64::INFINITY),
         };
         let bound = if explore { best * NOT_MUCH_WORSE } else { best + (best * share).max(TIE_MILLISECONDS) };
-        let is_equal =
-            |instance: &Instance<T>, score: f64| score <= bound && (explore || instance.beliefs.uncached <= waiting);
+        let is_equal = |instance: &Instance<T>, score: f64| {
+            score <= bound && (explore || instance.beliefs.waiting.tokens() <= waiting)
+        };
         let key = order_of_equals(adaptive, prompt, explore);
         let equal = open.iter().zip(&scores).filter(|((_, instance), score)| is_equal(instance, **score));
         nearest(equal.map(|((candidate, instance), _)| Candidate {
@@ -78,5 +79,5 @@ fn order_of_equals(adaptive: &Adaptive, prompt: &Prompt, explore: bool) -> Prefi
 /// The latency in milliseconds that the prompt that was looked up last adds on an instance.
 pub(super) fn score<T>(adaptive: &Adaptive, prompt: &Prompt, instance: &Instance<T>, now: Time) -> f64 {
     let in_flight = instance.load(now) / instance.weight.get();
-    adaptive.score(prompt, &instance.beliefs, adaptive.held(&instance.beliefs), in_flight)
+    adaptive.score(prompt, &instance.beliefs, in_flight, now)
 }

@@ -64,10 +64,10 @@ fn a_process_that_is_gone_has_lost_its_cache_and_what_waited_there() {
 
     // What was sent to the old process takes nothing from the new one.
     let new = state.by_generation(generation).unwrap();
-    new.beliefs.uncached = 7.0;
+    new.beliefs.waiting.push(7.0, NOW);
     state.finish(waiting.slot);
     state.finish(begun.slot);
-    assert_eq!(state.by_generation(generation).unwrap().beliefs.uncached, 7.0);
+    assert_eq!(state.by_generation(generation).unwrap().beliefs.waiting.tokens(), 7.0);
     assert_eq!(held(&mut state, &document("three?")), [0; 2]);
 }
 
