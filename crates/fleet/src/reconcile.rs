@@ -99,11 +99,7 @@ impl Writer {
         self.withdrawn
             .retain(|location, from| from != origin || !variant.is_at(location) || ids.contains(&location.instance));
         let present = variant.instances(variant.clock().now());
-        for one in present.iter().filter(|one| one.instance.origin() == origin) {
-            if !ids.contains(one.instance.id()) {
-                variant.remove(one.instance.id(), "no longer listed");
-            }
-        }
+        let gone: Vec<_> = present.iter().filter(|one| one.instance.origin() == origin).collect();
         let present: HashMap<_, _> = present.iter().map(|one| (one.instance.id(), one)).collect();
         for one in desired {
             match present.get(&one.id) {
@@ -112,6 +108,10 @@ impl Writer {
                 Some(present) if present.instance.origin() == origin => one.change(variant, present, origin),
                 Some(_) => {}
             }
+        }
+        // Only now: a variant whose instances are all replaced is never without any, and whoever waits stays.
+        for one in gone.into_iter().filter(|one| !ids.contains(one.instance.id())) {
+            variant.remove(one.instance.id(), "no longer listed");
         }
     }
 

@@ -387,7 +387,8 @@ impl ScoredInstance {
 }
 
 impl InstanceNow {
-    pub(crate) fn is_draining(&self) -> bool {
+    /// Whether it takes nothing new, and what it has goes on.
+    pub fn is_draining(&self) -> bool {
         self.availability == Availability::Draining
     }
 

@@ -1,14 +1,16 @@
 //! The fifth stage, only for a request whose instances are all full: it waits for room in a bounded queue, or is shed.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use isotherm_core::Time;
 use isotherm_fleet::{Bounds, LONGEST_FOR_HOME, NotPlaced, Placement, Rank, Waiting};
 use isotherm_telemetry::{ClientStage, ShedCause};
+use tokio::time::error::Elapsed;
 
 use super::finish::Record;
-use super::place::{Placed, Wish};
+use super::place::{Placed, Unplaced, Wish};
 use crate::rescue::Failure;
 use crate::route::Route;
 use crate::upstream::Outgoing;
@@ -28,37 +30,56 @@ pub(crate) struct Admitted {
 
 /// Waits for room where there is none.
 pub(crate) async fn admit(request: Placed, record: &mut Record) -> Result<Admitted, Failure> {
-    let Placed { route, outgoing, wish, placement } = request;
-    let placement = match placement {
-        Some(placement) => placement,
-        None => wait(&wish, outgoing.body.len() as u64, record).await?,
+    let admitted = match request {
+        Placed::At(admitted) => admitted,
+        Placed::Before(unplaced) => wait(*unplaced, record).await?,
     };
-    record.place(placement.decision.clone(), std::sync::Arc::clone(&placement.instance));
-    Ok(Admitted { route, outgoing, wish, placement })
+    let Placement { decision, instance, .. } = &admitted.placement;
+    record.place(decision.clone(), Arc::clone(instance));
+    Ok(admitted)
 }
 
-async fn wait(wish: &Wish, bytes: u64, record: &mut Record) -> Result<Placement, Failure> {
+async fn wait(mut request: Unplaced, record: &mut Record) -> Result<Admitted, Failure> {
     record.stage = ClientStage::Queue;
     let begun = record.worker.now();
-    let queue = record.rules.limits.queue.clone();
+    let (limit, deadline) = limit(record.rules.limits.queue.timeout, begun, record);
+    loop {
+        let outcome = in_queue(&request.wish, request.request.read.body.len() as u64, begun, limit, record).await;
+        record.queued = Some(record.worker.now().since(begun));
+        let shed = |cause, failure| {
+            request.wish.variant.metrics().shed(cause);
+            Err(failure)
+        };
+        let placement = match (outcome, deadline) {
+            (Ok(Ok(placement)), _) => Some(placement),
+            // A deployment took the variant away: what has come in its place serves the request.
+            (Ok(Err(NotPlaced::Refused(_))), _) if !request.wish.is_served(record) => request.seek_again(record)?,
+            (Ok(Err(NotPlaced::Refused(refusal))), _) => return Err(request.wish.refused(refusal, record)),
+            (Ok(Err(NotPlaced::Displaced)), _) => return shed(ShedCause::QueueFull, Failure::QueueFull),
+            (Err(_), None) => return shed(ShedCause::QueueTimeout, Failure::QueueTimeout(limit)),
+            (Err(_), Some(within)) => return shed(ShedCause::Deadline, Failure::DeadlineInQueue(within)),
+        };
+        if let Some(placement) = placement {
+            return Ok(request.at(placement, record));
+        }
+    }
+}
+
+/// Waits in the queue of one variant, until so long after the beginning.
+async fn in_queue(
+    wish: &Wish,
+    bytes: u64,
+    begun: Time,
+    limit: Duration,
+    record: &Record,
+) -> Result<Result<Placement, NotPlaced>, Elapsed> {
+    let queue = &record.rules.limits.queue;
     let bounds = Bounds { waiting: queue.max_waiting, bytes: queue.max_bytes };
     let tenant = record.principal.as_ref().map(|holder| holder.tenant());
     let rank = Rank { priority: wish.priority, tenant, bytes };
     let waiting = record.worker.with_random(|random| wish.variant.wait(&wish.request(&[]), rank, random, bounds));
-    let shed = |cause, failure| {
-        wish.variant.metrics().shed(cause);
-        Err(failure)
-    };
-    let (limit, deadline) = limit(queue.timeout, begun, record);
-    let waited = tokio::time::timeout(limit, at_home_or_elsewhere(waiting)).await;
-    record.queued = Some(record.worker.now().since(begun));
-    match (waited, deadline) {
-        (Ok(Ok(placement)), _) => Ok(placement),
-        (Ok(Err(NotPlaced::Refused(refusal))), _) => Err(wish.refused(refusal, record)),
-        (Ok(Err(NotPlaced::Displaced)), _) => shed(ShedCause::QueueFull, Failure::QueueFull),
-        (Err(_), None) => shed(ShedCause::QueueTimeout, Failure::QueueTimeout(limit)),
-        (Err(_), Some(within)) => shed(ShedCause::Deadline, Failure::DeadlineInQueue(within)),
-    }
+    let left = (begun + limit).since(record.worker.now());
+    tokio::time::timeout(left, at_home_or_elsewhere(waiting)).await
 }
 
 /// Waits for room: first for that at home, then for any.

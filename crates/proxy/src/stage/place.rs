@@ -12,6 +12,7 @@ use isotherm_wire::api::Api;
 use isotherm_wire::request::{cache_salt, include_usage};
 use isotherm_wire::sagemaker::RuntimeError;
 
+use super::admit::Admitted;
 use super::authenticate::authorize;
 use super::decode::Decoded;
 use super::finish::Record;
@@ -48,15 +49,21 @@ pub(crate) struct Wish {
 
 /// A request that has its place, or may wait for one.
 #[derive(Debug)]
-pub(crate) struct Placed {
-    /// What it asks for.
-    pub(crate) route: Route,
-    /// What will be sent.
-    pub(crate) outgoing: Outgoing,
-    /// What it wants.
+pub(crate) enum Placed {
+    /// It has its place.
+    At(Admitted),
+    /// Every instance that could serve it is full.
+    Before(Box<Unplaced>),
+}
+
+/// A request before a variant that is full.
+#[derive(Debug)]
+pub(crate) struct Unplaced {
+    /// As it came: where it leads may have to be found out again.
+    pub(crate) request: Decoded,
+    /// What it wants of the variant.
     pub(crate) wish: Wish,
-    /// Its place; `None` while every instance that could serve it is full.
-    pub(crate) placement: Option<Placement>,
+    adapter: Option<Arc<str>>,
 }
 
 impl Wish {
@@ -111,13 +118,19 @@ impl Wish {
     }
 
     /// What a client is told when no instance can be chosen.
+    /// Whether the variant is still one of those that serve.
+    pub(crate) fn is_served(&self, record: &Record) -> bool {
+        record.worker.fleet.topology().variants().any(|served| Arc::ptr_eq(served, &self.variant))
+    }
+
     pub(crate) fn refused(&self, refusal: Refusal, record: &Record) -> Failure {
         if let Some(call) = &record.call {
             if let Some(session) = call.session_id() {
                 return RuntimeError::session_lost(session).into();
             }
             let is_component = call.invocation.inference_component.is_some();
-            let has_copies = || !self.variant.instances(record.worker.now()).is_empty();
+            // Those that drain belong to an operation that has taken them away already.
+            let has_copies = || self.variant.instances(record.worker.now()).iter().any(|copy| !copy.is_draining());
             if is_component && (self.within.as_ref().is_some_and(Vec::is_empty) || !has_copies()) {
                 self.variant.metrics().invocation_fault(InvocationFault::NoCapacity);
                 return RuntimeError::no_capacity().into();
@@ -130,36 +143,66 @@ impl Wish {
 /// Chooses an instance and counts the request there.
 pub(crate) fn place(mut request: Decoded, record: &mut Record) -> Result<Placed, Failure> {
     let worker = std::rc::Rc::clone(&record.worker);
-    let begun = worker.now();
-    let mut target = target(&request, record)?;
-    let mut adapter = target.adapter.clone();
-    let mut wish = Wish::of(target, &mut request, record)?;
-    let mut chosen = wish.choose(begun, record);
-    if matches!(chosen, Err(Refusal::NoInstance)) && !is_served(&wish.variant, &worker.fleet.topology()) {
-        // A deployment took the variant away just now: what has come in its place serves the request.
-        target = self::target(&request, record)?;
-        adapter = target.adapter.clone();
-        wish = Wish::of(target, &mut request, record)?;
-        chosen = wish.choose(begun, record);
-    }
-    record.variant = Some(Arc::clone(&wish.variant));
-    record.prefix = wish.prefix();
-    let placement = match chosen {
-        Ok(placement) => Some(placement),
-        Err(Refusal::Full) => None,
-        Err(refusal) => return Err(wish.refused(refusal, record)),
-    };
-    wish.variant.metrics().routed(worker.now().since(begun));
-    let copy = shadow::wish(&mut request, record);
-    let (route, outgoing) = outgoing(request, adapter.as_deref(), record);
-    if let Some(copy) = copy {
-        shadow::send(copy, &route, &outgoing, record);
-    }
-    Ok(Placed { route, outgoing, wish, placement })
+    let begun = record.worker.now();
+    let Sought { wish, adapter, placement } = seek(&mut request, record)?;
+    wish.variant.metrics().routed(record.worker.now().since(begun));
+    let unplaced = Unplaced { request, wish, adapter };
+    Ok(match placement {
+        Some(placement) => Placed::At(unplaced.at(placement, record)),
+        None => Placed::Before(Box::new(unplaced)),
+    })
 }
 
-fn is_served(variant: &Arc<Variant>, topology: &Topology) -> bool {
-    topology.variants().any(|served| Arc::ptr_eq(served, variant))
+/// Where a request leads at this moment.
+struct Sought {
+    wish: Wish,
+    adapter: Option<Arc<str>>,
+    /// `None` while every instance that could serve it is full.
+    placement: Option<Placement>,
+}
+
+fn seek(request: &mut Decoded, record: &mut Record) -> Result<Sought, Failure> {
+    loop {
+        let target = target(request, record)?;
+        let adapter = target.adapter.clone();
+        let wish = Wish::of(target, request, record)?;
+        let chosen = wish.choose(worker.now(), record);
+        let placement = match chosen {
+            Ok(placement) => Some(placement),
+            Err(Refusal::Full) => None,
+            // A deployment took the variant away just now: what has come in its place serves the request.
+            Err(_) if !wish.is_served(record) => continue,
+            Err(refusal) => {
+                record.variant = Some(Arc::clone(&wish.variant));
+                return Err(wish.refused(refusal, record));
+            }
+        };
+        record.variant = Some(Arc::clone(&wish.variant));
+        record.prefix = wish.prefix();
+        trace(request, &wish.variant, adapter.as_deref(), placement.as_ref(), record);
+        return Ok(Sought { wish, adapter, placement });
+    }
+}
+
+impl Unplaced {
+    /// Looks again at where the request leads, since the variant that it waited for is gone; its place, if there is one
+    /// now.
+    pub(crate) fn seek_again(&mut self, record: &mut Record) -> Result<Option<Placement>, Failure> {
+        let Sought { wish, adapter, placement } = seek(&mut self.request, record)?;
+        (self.wish, self.adapter) = (wish, adapter);
+        Ok(placement)
+    }
+
+    /// The request at its place, and a copy of it on its way to the shadow variant.
+    pub(crate) fn at(self, placement: Placement, record: &mut Record) -> Admitted {
+        let Unplaced { mut request, wish, adapter } = self;
+        let copy = shadow::wish(&mut request, record);
+        let (route, outgoing) = outgoing(request, adapter.as_deref(), record);
+        if let Some(copy) = copy {
+            shadow::send(copy, &route, &outgoing, record);
+        }
+        Admitted { route, outgoing, wish, placement }
+    }
 }
 
 /// What will be sent: the request as it came, or on SageMaker's paths in the form in which containers take it.

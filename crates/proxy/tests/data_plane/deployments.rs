@@ -1,0 +1,160 @@
+//! What a deployment takes away while requests wait for it: they are served by what comes in its place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use isotherm_fleet::{ManagedInstance, ManagedVariant};
+use tokio::sync::Notify;
+
+use crate::client::{Client, post};
+use crate::managed::{base, copy, endpoint, instance, variant};
+use crate::origin::{Origin, Step, json};
+use crate::router::Router;
+
+/// An endpoint whose one old instance has room for one request, runs one, and has eight waiting.
+struct Full {
+    router: Router,
+    running: Client,
+    waiting: Vec<Client>,
+    leave: Arc<Notify>,
+    /// Serves as long as it is there.
+    _old: Origin,
+}
+
+impl Full {
+    async fn new(file: &Origin) -> Full {
+        let leave = Arc::new(Notify::new());
+        let old = one_at_a_time("old", &leave).await;
+        let router = Router::before(&[file], "");
+        put(&router, vec![variant("blue", 1.0, vec![with_room_for_one("old-1", &old)])]);
+        let running = ask(&router).await;
+        old.asked(1).await;
+        let mut waiting = Vec::new();
+        for _ in 0..8 {
+            waiting.push(ask(&router).await);
+        }
+        let full = Full { router, running, waiting, leave, _old: old };
+        full.until_waiting(8.0).await;
+        full
+    }
+
+    async fn until_waiting(&self, count: f64) {
+        for _ in 0..1_000 {
+            if self.router.metric("isotherm_waiting_requests", &[]) == count {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        panic!("not {count} wait");
+    }
+
+    /// Everybody is answered: those who waited by what is new, the one that ran by what ran it.
+    async fn all_are_answered(mut self) {
+        for client in &mut self.waiting {
+            let answer = client.answer().await;
+            assert_eq!((answer.status, answer.text()), (200, "new".to_owned()));
+        }
+        self.leave.notify_one();
+        let answer = self.running.answer().await;
+        assert_eq!((answer.status, answer.text()), (200, "old".to_owned()));
+        assert_eq!(self.router.metric("isotherm_waiting_requests", &[]), 0.0);
+    }
+}
+
+async fn one_at_a_time(says: &str, leave: &Arc<Notify>) -> Origin {
+    let steps = vec![Step::Wait(Arc::clone(leave)), Step::Send(json(200, says).into_bytes())];
+    Origin::start(move |_| steps.clone()).await
+}
+
+fn with_room_for_one(id: &str, origin: &Origin) -> ManagedInstance {
+    ManagedInstance { max_in_flight: std::num::NonZeroU32::new(1), ..instance(id, origin) }
+}
+
+fn put(router: &Router, variants: Vec<ManagedVariant>) {
+    router.fleet.put_endpoint(&endpoint("two", variants)).unwrap();
+}
+
+async fn ask(router: &Router) -> Client {
+    let mut client = router.connect().await;
+    client.send(post("/endpoints/two/invocations", "{}")).await;
+    client
+}
+
+#[tokio::test]
+async fn those_who_wait_move_to_the_variant_that_takes_the_place_of_theirs() {
+    let new = Origin::answering(&json(200, "new")).await;
+    let full = Full::new(&new).await;
+    put(&full.router, vec![variant("green", 1.0, vec![instance("new-1", &new)])]);
+    full.all_are_answered().await;
+}
+
+#[tokio::test]
+async fn those_who_wait_move_to_the_next_revision_of_their_variant() {
+    let new = Origin::answering(&json(200, "new")).await;
+    let full = Full::new(&new).await;
+    put(&full.router, vec![ManagedVariant { revision: 2, ..variant("blue", 1.0, vec![instance("new-1", &new)]) }]);
+    full.all_are_answered().await;
+}
+
+#[tokio::test]
+async fn those_who_wait_stay_when_all_instances_of_their_variant_are_replaced() {
+    let new = Origin::answering(&json(200, "new")).await;
+    let full = Full::new(&new).await;
+    put(&full.router, vec![variant("blue", 1.0, vec![instance("new-1", &new)])]);
+    full.all_are_answered().await;
+}
+
+#[tokio::test]
+async fn those_who_wait_go_on_waiting_where_what_is_new_is_full_too() {
+    let file = Origin::answering(&json(200, "file")).await;
+    let full = Full::new(&file).await;
+    let leave = Arc::new(Notify::new());
+    let new = one_at_a_time("new", &leave).await;
+    put(&full.router, vec![variant("green", 1.0, vec![with_room_for_one("new-1", &new)])]);
+    new.asked(1).await;
+    full.until_waiting(7.0).await;
+    let leaving = async {
+        for answered in 1..=8 {
+            new.asked(answered).await;
+            leave.notify_one();
+        }
+    };
+    tokio::join!(leaving, full.all_are_answered());
+    assert_eq!(new.seen().len(), 8);
+}
+
+#[tokio::test]
+async fn those_who_wait_are_refused_when_their_endpoint_is_deleted() {
+    let file = Origin::answering(&json(200, "file")).await;
+    let mut full = Full::new(&file).await;
+    full.router.fleet.remove_endpoint("two");
+    for client in &mut full.waiting {
+        let answer = client.answer().await;
+        assert_eq!(answer.status, 400);
+        assert!(answer.text().contains("Endpoint two of account"), "{}", answer.text());
+    }
+    full.leave.notify_one();
+    assert_eq!(full.running.answer().await.text(), "old");
+}
+
+#[tokio::test]
+async fn a_component_has_no_capacity_as_soon_as_its_last_copies_are_told_to_go() {
+    let origin = Origin::answering(&json(200, "1")).await;
+    let router = Router::before(&[&origin], "");
+    let put = |draining| {
+        let mut ics = endpoint("ics", vec![variant("AllTraffic", 1.0, Vec::new())]);
+        let llama = ManagedInstance { draining, ..copy("llama-1", "host-1", &origin) };
+        ics.components = Some(vec![base("llama", vec![llama])]);
+        router.fleet.put_endpoint(&ics).unwrap();
+    };
+    let ask = async || {
+        let line = "host: router\r\nx-amzn-sagemaker-inference-component: llama";
+        router.ask(post("/endpoints/ics/invocations", "{}").replacen("host: router", line, 1)).await
+    };
+    put(false);
+    assert_eq!(ask().await.status, 200);
+    put(true);
+    let answer = ask().await;
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    assert!(answer.text().contains("Inference Component has no capacity"), "{}", answer.text());
+}
