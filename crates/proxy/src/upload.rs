@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use isotherm_config::Limits;
+use tokio::time::Instant;
 
 use crate::rescue::Failure;
 use crate::route::Route;
@@ -48,12 +49,17 @@ pub(crate) fn body_limit(route: &Route, limits: &Limits) -> u64 {
     }
 }
 
-/// The whole body, at most `limit` bytes, whose pieces come no further apart than `longest_gap`.
-async fn read_whole(mut body: Incoming, limit: u64, longest_gap: Duration) -> Result<Bytes, Failure> {
+/// So much of a body has to come within each of its time-outs, or what is left of it: a byte now and then does not keep
+/// a connection and the beginning of a body for ever.
+const LEAST: usize = 1024;
+
+/// The whole body, at most `limit` bytes, of which [`LEAST`] come within each `time_out`.
+async fn read_whole(mut body: Incoming, limit: u64, time_out: Duration) -> Result<Bytes, Failure> {
+    let mut due = Due { at: Instant::now() + time_out, missing: LEAST, time_out };
     let expected = body.size_hint().exact();
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
-    while let Some(piece) = next_piece(&mut body, longest_gap).await? {
+    while let Some(piece) = next_piece(&mut body, &mut due).await? {
         if (first.len() + all.len() + piece.len()) as u64 > limit {
             return Err(Failure::BodyTooLarge(limit));
         }
@@ -71,16 +77,34 @@ async fn read_whole(mut body: Incoming, limit: u64, longest_gap: Duration) -> Re
     Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
-async fn next_piece(body: &mut Incoming, longest_gap: Duration) -> Result<Option<Bytes>, Failure> {
+/// When the next of a body is due.
+struct Due {
+    at: Instant,
+    /// How many bytes have to come until then.
+    missing: usize,
+    time_out: Duration,
+}
+
+impl Due {
+    fn note(&mut self, length: usize) {
+        match self.missing.checked_sub(length) {
+            Some(missing @ 1..) => self.missing = missing,
+            _ => *self = Due { at: Instant::now() + self.time_out, missing: LEAST, time_out: self.time_out },
+        }
+    }
+}
+
+async fn next_piece(body: &mut Incoming, due: &mut Due) -> Result<Option<Bytes>, Failure> {
     loop {
-        let next = tokio::time::timeout(longest_gap, body.frame());
+        let next = tokio::time::timeout_at(due.at, body.frame());
         match next.await {
-            Err(_) => return Err(Failure::BodyTooSlow(longest_gap)),
+            Err(_) => return Err(Failure::BodyTooSlow(due.time_out)),
             Ok(None) => return Ok(None),
             Ok(Some(Err(error))) => return Err(broken(&error)),
             // Trailers of a request mean nothing here.
             Ok(Some(Ok(frame))) => {
                 if let Ok(piece) = frame.into_data() {
+                    due.note(piece.len());
                     return Ok(Some(piece));
                 }
             }

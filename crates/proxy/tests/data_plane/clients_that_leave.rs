@@ -197,9 +197,11 @@ async fn many_at_random_moments_leak_nothing() {
     let instance = format!("        instances: [{{ id: a, url: \"{}\", max_in_flight: 8 }}]\n", origin.url());
     let router = Router::with_variant(&instance, "");
     let mut leaving = tokio::task::JoinSet::new();
-    for number in 0..400u64 {
-        let address = router.address;
+    let turns = std::sync::Arc::new(tokio::sync::Semaphore::new(200));
+    for number in 0..10_000u64 {
+        let (address, turns) = (router.address, std::sync::Arc::clone(&turns));
         leaving.spawn(async move {
+            let _turn = turns.acquire().await.unwrap();
             let mut client = Client::connect(address).await;
             let request = chat(&format!("{number}"));
             let cut = if number % 5 == 0 { request.len() / 2 } else { request.len() };

@@ -213,7 +213,26 @@ async fn malformed_requests_are_refused_in_words_and_end_their_connection() {
         with_body("content-length: \r\n", "{}"),
         with_body("content-length: 99999999999999999999\r\n", "{}"),
         with_body("content-length: 2\r\ncontent-length: 3\r\n", "{}"),
+        with_body("content-length: 1_0\r\n", "0123456789"),
+        with_body("content-length: 2;\r\n", "{}"),
+        with_body("content-length: 2,\r\n", "{}"),
+        with_body("content-length: -0\r\n", ""),
+        with_body("content-length: 0o2\r\n", "{}"),
+        with_body("content-length: 2.0\r\n", "{}"),
+        with_body("content-length: 2e0\r\n", "{}"),
+        with_body("content-length: \x0b2\r\n", "{}"),
+        with_body("content-length : 2\r\n", "{}"),
+        with_body("content-length:\r\n 2\r\n", "{}"),
         // Sections 6.1 and 7: codings and chunks.
+        with_body("transfer-encoding: chunked;q=1\r\n", "0\r\n\r\n"),
+        with_body("transfer-encoding: \x0bchunked\r\n", "0\r\n\r\n"),
+        with_body("transfer-encoding: \"chunked\"\r\n", "0\r\n\r\n"),
+        with_body("transfer-encoding: chunked, identity\r\n", "0\r\n\r\n"),
+        with_body("transfer-encoding: , chunked\r\ntransfer-encoding: x\r\n", "0\r\n\r\n"),
+        with_body("transfer-encoding : chunked\r\n", "0\r\n\r\n"),
+        with_body("transfer-encoding:\r\n chunked\r\n", "0\r\n\r\n"),
+        with_body("transfer-encoding: chunked\0\r\n", "0\r\n\r\n"),
+        with_body("transfer-encoding: chunked\r\nx: a\0\r\n", "0\r\n\r\n"),
         with_body("transfer-encoding: identity\r\n", "{}"),
         with_body("transfer-encoding: gzip, chunked\r\n", "0\r\n\r\n"),
         with_body("transfer-encoding: chunked, chunked\r\n", "0\r\n\r\n"),
@@ -228,6 +247,23 @@ async fn malformed_requests_are_refused_in_words_and_end_their_connection() {
         chunked("2\n{}\r\n0\r\n\r\n"),
         chunked("2\r\n{}\n0\r\n\r\n"),
         chunked("fffffffffffffffff\r\n{}\r\n0\r\n\r\n"),
+        chunked("10000000000000002\r\n{}\r\n0\r\n\r\n"),
+        chunked(" 2\r\n{}\r\n0\r\n\r\n"),
+        chunked("+2\r\n{}\r\n0\r\n\r\n"),
+        chunked("2_\r\n{}\r\n0\r\n\r\n"),
+        chunked("2g\r\n{}\r\n0\r\n\r\n"),
+        chunked("2\r{}\r\n0\r\n\r\n"),
+        chunked("2\r\n{}0\r\n\r\n"),
+        chunked("2\r\n{}\r0\r\n\r\n"),
+        chunked("2;a\nb\r\n{}\r\n0\r\n\r\n"),
+        chunked("2\r\n{}\r\n0\r\nx y: z\r\n\r\n"),
+        // Bytes that are no HTTP at all.
+        "\x16\x03\x01\x02\0\x01\0\x01\u{fc}\x03\x03\r\n\r\n".to_owned(),
+        "\0\0\0\r\n\r\n".to_owned(),
+        "GET / HTTP/0.9\r\nhost: r\r\n\r\n".to_owned(),
+        "GET /foo/bar HTTP/2.0\r\nhost: r\r\n\r\n".to_owned(),
+        "GET /foo/bar HTTP/1.1\r\nhost: r\r\nx\x01y: z\r\n\r\n".to_owned(),
+        "GET /foo/bar HTTP/1.1\r\nhost: r\r\nx: a\x7fb\r\n\r\n".to_owned(),
         "POST /foo/bar HTTP/1.0\r\nhost: r\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n".to_owned(),
     ];
     let mut wrong = Vec::new();
@@ -245,7 +281,12 @@ async fn malformed_requests_are_refused_in_words_and_end_their_connection() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(origin.seen().iter().all(|seen| seen.line.contains("?behind")), "{:?}", origin.seen());
     // What a recipient may be lenient about (RFC 9112, section 2.2) leaves in the plain form.
-    for lenient in ["\r\n\r\nGET /foo/bar HTTP/1.1\r\nhost: r\r\n\r\n", "GET /foo/bar HTTP/1.1\nhost: r\n\n"] {
+    for lenient in [
+        "\r\n\r\nGET /foo/bar HTTP/1.1\r\nhost: r\r\n\r\n",
+        "GET /foo/bar HTTP/1.1\nhost: r\n\n",
+        // One length, told twice in two spellings (RFC 9110, section 8.6).
+        "POST /foo/bar HTTP/1.1\r\nhost: r\r\ncontent-length: 2\r\ncontent-length: 02\r\n\r\n{}",
+    ] {
         let exchange = exchange(&router, lenient.as_bytes().to_vec()).await;
         assert_eq!(exchange.statuses, [200], "{lenient:?}");
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::client::{chat, post};
-use crate::origin::{Origin, Step, json};
+use crate::origin::{END, EVENTS, Origin, Step, chunk, json};
 use crate::router::Router;
 
 async fn poisoned() -> Origin {
@@ -108,4 +108,45 @@ async fn all_that_hang_up_at_once_are_answered_for_within_50_milliseconds() {
         assert!(answer.header("retry-after-ms").is_some());
         assert!(asked.elapsed() < Duration::from_millis(50), "request {number}: {:?}", asked.elapsed());
     }
+}
+
+#[tokio::test]
+async fn of_two_hundred_streams_only_those_of_the_instance_that_dies_break_off() {
+    let begun = EVENTS.to_owned() + &chunk("data: {\"choices\":[]}\n\n");
+    let rest = chunk("data: [DONE]\n\n") + END;
+    let streaming = |go: Arc<tokio::sync::Notify>| {
+        let (begun, rest) = (begun.clone(), rest.clone());
+        Origin::start(move |_| {
+            let (begun, rest) = (begun.clone().into_bytes(), rest.clone().into_bytes());
+            vec![Step::Send(begun), Step::Wait(Arc::clone(&go)), Step::Send(rest)]
+        })
+    };
+    let mut origins = Vec::new();
+    let mut gates = Vec::new();
+    for _ in 0..4 {
+        let gate = Arc::new(tokio::sync::Notify::new());
+        origins.push(streaming(Arc::clone(&gate)).await);
+        gates.push(gate);
+    }
+    let router = before(&origins);
+    let mut streams = Vec::new();
+    for number in 0..200 {
+        let mut client = router.connect().await;
+        client.send(chat(&format!("{number} {}", "prompt ".repeat(20)))).await;
+        client.until("data: ").await;
+        streams.push(client);
+    }
+    let on_it = origins[0].seen().len();
+    assert!((20..100).contains(&on_it), "{on_it}");
+    drop(origins.remove(0));
+    gates.iter().for_each(|gate| gate.notify_waiters());
+    let mut broken = 0;
+    for mut client in streams {
+        let answer = client.answer().await;
+        assert_eq!((answer.status, answer.complete), (200, true));
+        assert!(answer.text().ends_with("data: [DONE]\n\n"));
+        broken += usize::from(answer.text().contains("\"error\""));
+    }
+    assert_eq!(broken, on_it);
+    router.idle().await;
 }

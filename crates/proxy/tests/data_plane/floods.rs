@@ -6,26 +6,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::client::{PATIENCE, get};
+use crate::frames::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame,
+};
 use crate::origin::{Origin, json};
 use crate::router::Router;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const CONTINUATION: u8 = 9;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-
 /// `GET /` over http, by the static table alone (RFC 7541, appendix A).
 const REQUEST: [u8; 3] = [0x82, 0x84, 0x86];
-
-/// A frame of HTTP/2 (RFC 9113, section 4.1).
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = (payload.len() as u32).to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
 
 /// What a flood sends, piece by piece.
 type Flood = Box<dyn Fn(u32) -> Vec<u8> + Send>;
@@ -92,6 +80,23 @@ async fn streams_that_are_reset_at_once_end_their_connection() {
         [frame(HEADERS, END_HEADERS | END_STREAM, stream, &REQUEST), reset].concat()
     };
     survives("rapid reset", 100_000, true, Box::new(flood)).await;
+}
+
+#[tokio::test]
+async fn streams_that_their_client_makes_the_router_reset_end_their_connection() {
+    // CVE-2025-8671: it is the server that resets each, for an error of the client's.
+    let with = |errors: fn(u32) -> Vec<u8>| {
+        move |piece: u32| {
+            let stream = 2 * piece + 1;
+            [frame(HEADERS, END_HEADERS | END_STREAM, stream, &REQUEST), errors(stream)].concat()
+        }
+    };
+    let no_room: fn(u32) -> Vec<u8> = |stream| frame(WINDOW_UPDATE, 0, stream, &[0; 4]);
+    let too_much_room: fn(u32) -> Vec<u8> = |stream| frame(WINDOW_UPDATE, 0, stream, &0x7fff_ffff_u32.to_be_bytes());
+    let behind_the_end: fn(u32) -> Vec<u8> = |stream| frame(DATA, 0, stream, b"x");
+    survives("no room", 100_000, true, Box::new(with(no_room))).await;
+    survives("too much room", 100_000, true, Box::new(with(too_much_room))).await;
+    survives("data behind the end", 100_000, true, Box::new(with(behind_the_end))).await;
 }
 
 #[tokio::test]

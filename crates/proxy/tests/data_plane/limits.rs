@@ -125,6 +125,30 @@ async fn a_body_that_does_not_come_on_is_408_and_takes_no_slot() {
 }
 
 #[tokio::test]
+async fn a_body_that_trickles_is_408_however_often_a_byte_comes() {
+    let (origin, router) = router("timeouts: { client_body: 150ms }\n").await;
+    let mut client = router.connect().await;
+    client.send("POST /v1/embeddings HTTP/1.1\r\nhost: r\r\ncontent-length: 100000\r\n\r\n").await;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(400) {
+        // The router may have ended it already.
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut client.stream, b"x").await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(client.answer().await.status, 408);
+    assert!(origin.seen().is_empty());
+    // One that comes slowly, but comes, passes: a kibibyte within each time-out.
+    let body = format!(r#"{{"input":"{}"}}"#, "x".repeat(8_180));
+    let mut client = router.connect().await;
+    client.send(format!("POST /v1/embeddings HTTP/1.1\r\nhost: r\r\ncontent-length: {}\r\n\r\n", body.len())).await;
+    for piece in body.as_bytes().chunks(1_024) {
+        client.send(piece).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(client.answer().await.status, 200);
+}
+
+#[tokio::test]
 async fn a_badly_framed_body_is_400() {
     let (origin, router) = router("").await;
     let request = "POST /v1/embeddings HTTP/1.1\r\nhost: r\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n";

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what the harness cannot set up fails the test")]
 
 mod client;
+mod frames;
 mod managed;
 mod origin;
 mod router;
@@ -12,6 +13,7 @@ mod access_log;
 mod adaptive;
 mod async_inference;
 mod clients_that_leave;
+mod conformance;
 mod desync;
 mod failing_instances;
 mod floods;
@@ -21,6 +23,7 @@ mod identity;
 mod identity_of_aws;
 mod include_usage;
 mod limits;
+mod load;
 mod models_and_health;
 mod overload;
 mod places;

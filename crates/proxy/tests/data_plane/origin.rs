@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Notify;
 
 /// One step of an answer.
@@ -82,7 +82,7 @@ impl Origin {
         address: SocketAddr,
         script: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static,
     ) -> Origin {
-        let listener = TcpListener::bind(address).await.unwrap();
+        let listener = listen(address);
         let (log, changed) = (Arc::new(Mutex::new(Log::default())), Arc::new(Notify::new()));
         let address = listener.local_addr().unwrap();
         let script: Arc<Script> = Arc::new(script);
@@ -216,6 +216,14 @@ async fn answer(stream: &mut TcpStream, steps: Vec<Step>) -> Ended {
             Ok(_) => panic!("bytes behind a request"),
         },
     }
+}
+
+/// With room for as many that wait to be accepted as real engines have.
+fn listen(address: SocketAddr) -> TcpListener {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(address).unwrap();
+    socket.listen(2_048).unwrap()
 }
 
 async fn read_request(stream: &mut TcpStream, read: &mut Vec<u8>, connection: usize) -> Option<Seen> {

@@ -137,10 +137,15 @@ async fn the_bytes_that_wait_are_bounded_and_who_stands_last_is_shed_at_once() {
     let one = OneAtATime::new("limits: { queue: { max_bytes: 4KiB } }\n").await;
     let _busy = one.busy().await;
     let mut large = one.queue(vec![prioritised(&"x".repeat(3_000), "1")]).await;
-    let asked = Instant::now();
-    let shed = one.router.ask(prioritised(&"y".repeat(3_000), "1")).await;
-    assert_eq!(shed.status, 429, "{}", shed.text());
-    assert!(asked.elapsed() < Duration::from_millis(100), "{:?}", asked.elapsed());
+    let mut took = Vec::new();
+    for _ in 0..20 {
+        let asked = Instant::now();
+        let shed = one.router.ask(prioritised(&"y".repeat(3_000), "1")).await;
+        assert_eq!((shed.status, shed.header("retry-after")), (429, Some("1")), "{}", shed.text());
+        took.push(asked.elapsed());
+    }
+    took.sort_unstable();
+    assert!(took[10] < Duration::from_millis(10), "{took:?}");
     // One that goes before it takes its place.
     let _urgent = one.ask(prioritised(&"z".repeat(3_000), "0")).await;
     assert_eq!(large[0].answer().await.status, 429);

@@ -8,6 +8,7 @@ use crate::router::Router;
 const STREAM: &str = ": comment\n\nevent: x\ndata: {\"choices\":[{\"delta\":{\"content\":\"h\u{e9}\"}}]}\n\n\
     data: line one\ndata: line two\r\n\r\ndata: cr\r\rid: 7\nretry: 5\n\n\
     data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"echo data: [DONE]\"}}]}}]}\n\n\
+    data: {\"choices\":[{\"delta\":{\"content\":\"<\u{ff5c}tool\u{2581}calls\u{2581}begin\u{ff5c}>\"}}]}\n\n\
     data: [DONE]\n\n";
 
 #[tokio::test]
@@ -99,6 +100,66 @@ async fn large_bodies_pass_both_ways() {
     assert_eq!(answer.body.len(), large.len() + 11);
     assert_eq!(answer.header("content-length"), Some((large.len() + 11).to_string().as_str()));
     assert!(answer.complete && origin.seen()[0].body == sent.as_bytes());
+}
+
+/// The paths of generation, and a body for each that has this text.
+fn calls(text: &str) -> [(&'static str, String); 8] {
+    let chat = format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#);
+    let input = format!(r#"{{"input":"{text}"}}"#);
+    [
+        ("/v1/chat/completions", chat.clone()),
+        ("/v1/completions", format!(r#"{{"prompt":"{text}"}}"#)),
+        ("/v1/responses", input.clone()),
+        ("/v1/embeddings", input),
+        ("/v1/messages", chat.clone()),
+        ("/v1/rerank", format!(r#"{{"query":"x","documents":["{text}"]}}"#)),
+        ("/v1/score", format!(r#"{{"text_1":"x","text_2":"{text}"}}"#)),
+        ("/invocations", chat),
+    ]
+}
+
+#[tokio::test]
+async fn bodies_up_to_the_limit_pass_on_every_path_and_larger_ones_are_413() {
+    let (large, limit) = (json(200, &"y".repeat(3 << 20)), 32 << 20);
+    for mebibytes in [1, 2, 8, 31, 33, 64] {
+        // Of the largest, two paths are enough: reading them takes its time.
+        let paths = if mebibytes > 8 { 2 } else { 8 };
+        for (path, sent) in calls(&"x".repeat(mebibytes << 20)).into_iter().take(paths) {
+            let origin = Origin::answering(&large).await;
+            let router = Router::before(&[&origin], "");
+            let answer = router.ask(post(path, &sent)).await;
+            if sent.len() > limit {
+                assert_eq!((answer.status, answer.header("content-type")), (413, Some("application/json")), "{path}");
+                assert!(answer.text().contains("33554432 bytes") && origin.seen().is_empty(), "{}", answer.text());
+                continue;
+            }
+            assert_eq!((answer.status, answer.body.len()), (200, 3 << 20), "{mebibytes} MiB to {path}");
+            assert!(answer.complete && origin.seen()[0].body == sent.as_bytes(), "{mebibytes} MiB to {path}");
+        }
+    }
+    let origin = Origin::answering(&large).await;
+    let router = Router::before(&[&origin], "limits: { body: 65MiB }\n");
+    let [(path, sent), ..] = calls(&"x".repeat(64 << 20));
+    assert_eq!(router.ask(post(path, &sent)).await.status, 200);
+    assert!(origin.seen()[0].body == sent.as_bytes());
+}
+
+#[tokio::test]
+async fn forms_with_files_pass_byte_for_byte() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let router = Router::before(&[&origin], "allow_paths: [/v1/audio/transcriptions]\n");
+    let file: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    let begun = "--cut\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n";
+    let body = [begun.as_bytes(), &file, b"\r\n--cut--\r\n"].concat();
+    let head =
+        "POST /v1/audio/transcriptions HTTP/1.1\r\nhost: r\r\ncontent-type: multipart/form-data; boundary=cut\r\n";
+    let mut client = router.connect().await;
+    client.send(format!("{head}content-length: {}\r\n\r\n", body.len())).await;
+    client.send(&body).await;
+    assert_eq!(client.answer().await.status, 200);
+    let seen = &origin.seen()[0];
+    assert!(seen.body == body);
+    assert_eq!(seen.header("content-type").as_deref(), Some("multipart/form-data; boundary=cut"));
 }
 
 #[tokio::test]
