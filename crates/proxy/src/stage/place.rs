@@ -117,12 +117,12 @@ impl Wish {
         record.worker.with_random(|random| self.variant.choose(&self.request(&[]), now, random))
     }
 
-    /// What a client is told when no instance can be chosen.
     /// Whether the variant is still one of those that serve.
     pub(crate) fn is_served(&self, record: &Record) -> bool {
         record.worker.fleet.topology().variants().any(|served| Arc::ptr_eq(served, &self.variant))
     }
 
+    /// What a client is told when no instance can be chosen.
     pub(crate) fn refused(&self, refusal: Refusal, record: &Record) -> Failure {
         if let Some(call) = &record.call {
             if let Some(session) = call.session_id() {
@@ -142,7 +142,6 @@ impl Wish {
 
 /// Chooses an instance and counts the request there.
 pub(crate) fn place(mut request: Decoded, record: &mut Record) -> Result<Placed, Failure> {
-    let worker = std::rc::Rc::clone(&record.worker);
     let begun = record.worker.now();
     let Sought { wish, adapter, placement } = seek(&mut request, record)?;
     wish.variant.metrics().routed(record.worker.now().since(begun));
@@ -162,6 +161,7 @@ struct Sought {
 }
 
 fn seek(request: &mut Decoded, record: &mut Record) -> Result<Sought, Failure> {
+    let worker = std::rc::Rc::clone(&record.worker);
     loop {
         let target = target(request, record)?;
         let adapter = target.adapter.clone();
@@ -179,7 +179,6 @@ fn seek(request: &mut Decoded, record: &mut Record) -> Result<Sought, Failure> {
         };
         record.variant = Some(Arc::clone(&wish.variant));
         record.prefix = wish.prefix();
-        trace(request, &wish.variant, adapter.as_deref(), placement.as_ref(), record);
         return Ok(Sought { wish, adapter, placement });
     }
 }

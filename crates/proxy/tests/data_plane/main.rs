@@ -14,6 +14,7 @@ mod adaptive;
 mod async_inference;
 mod clients_that_leave;
 mod conformance;
+mod deployments;
 mod desync;
 mod failing_instances;
 mod floods;
