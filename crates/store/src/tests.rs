@@ -51,6 +51,10 @@ fn records_are_scanned_in_the_order_of_their_keys() {
     assert_eq!(keys("b/"), ["b/1", "b/2"]);
     assert_eq!(keys(""), ["a/1", "b/1", "b/2", "c/1"]);
     assert_eq!(keys("d"), Vec::<String>::new());
+    let count = |prefix: &str| store.read(|snapshot| snapshot.count(&FRUITS, prefix)).unwrap();
+    assert_eq!((count("b/"), count(""), count("d")), (2, 4, 0));
+    assert_eq!(store.write::<_, StoreError>(|transaction| transaction.count(&FRUITS, "b/")).unwrap(), 2);
+    assert_eq!(store.read(|snapshot| snapshot.count(&COUNTS, "")).unwrap(), 0);
 }
 
 #[test]

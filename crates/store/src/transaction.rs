@@ -13,6 +13,9 @@ pub trait Records {
 
     /// Every record whose key begins with `prefix`, with its key, in byte order of the keys.
     fn scan<T: DeserializeOwned>(&self, table: &Table<T>, prefix: &str) -> Result<Vec<(String, T)>, StoreError>;
+
+    /// How many records have a key that begins with `prefix`. None of them is read.
+    fn count<T>(&self, table: &Table<T>, prefix: &str) -> Result<u64, StoreError>;
 }
 
 /// All tables as they were at one moment.
@@ -31,6 +34,14 @@ impl Records for Snapshot {
         match self.0.open_table(table.definition()) {
             Ok(open) => scan(&open, table, prefix),
             Err(TableError::TableDoesNotExist(_)) => Ok(Vec::new()),
+            Err(error) => Err(StoreError::storage(error)),
+        }
+    }
+
+    fn count<T>(&self, table: &Table<T>, prefix: &str) -> Result<u64, StoreError> {
+        match self.0.open_table(table.definition()) {
+            Ok(open) => open.how_many(prefix),
+            Err(TableError::TableDoesNotExist(_)) => Ok(0),
             Err(error) => Err(StoreError::storage(error)),
         }
     }
@@ -66,6 +77,11 @@ impl Records for Transaction {
         let open = self.0.open_table(table.definition()).map_err(StoreError::storage)?;
         scan(&open, table, prefix)
     }
+
+    fn count<T>(&self, table: &Table<T>, prefix: &str) -> Result<u64, StoreError> {
+        let open = self.0.open_table(table.definition()).map_err(StoreError::storage)?;
+        open.how_many(prefix)
+    }
 }
 
 type Open<'a> = &'a dyn Readable;
@@ -74,6 +90,7 @@ type Open<'a> = &'a dyn Readable;
 trait Readable {
     fn json(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
     fn json_from(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
+    fn how_many(&self, prefix: &str) -> Result<u64, StoreError>;
 }
 
 impl<R: ReadableTable<&'static str, &'static [u8]>> Readable for R {
@@ -92,6 +109,18 @@ impl<R: ReadableTable<&'static str, &'static [u8]>> Readable for R {
             found.push((key.value().to_owned(), json.value().to_vec()));
         }
         Ok(found)
+    }
+
+    fn how_many(&self, prefix: &str) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for entry in self.range(prefix..).map_err(StoreError::storage)? {
+            let (key, _) = entry.map_err(StoreError::storage)?;
+            if !key.value().starts_with(prefix) {
+                break;
+            }
+            count += 1;
+        }
+        Ok(count)
     }
 }
 
