@@ -3,6 +3,7 @@
 mod account;
 mod glob;
 mod providers;
+mod quotas;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ pub use self::account::{AccountId, AccountIdError, Region, RegionError};
 pub use self::glob::{Glob, GlobError};
 use self::providers::ProviderElement;
 pub use self::providers::{EmulatedProvider, ProcessProvider, Provider, ProviderRule, StaticProvider};
+pub use self::quotas::Quotas;
 use crate::context::Context;
 use crate::yaml::Located;
 
@@ -31,6 +33,8 @@ pub struct Aws {
     pub async_dir: PathBuf,
     /// What an instance is: the first rule that fits decides. Where none fits, no instance can be had.
     pub providers: Vec<ProviderRule>,
+    /// How much of each kind of resource an account may have.
+    pub quotas: Quotas,
 }
 
 /// Where inputs and answers of asynchronous invocations lie when nothing is said, within the data directory.
@@ -46,6 +50,7 @@ impl Aws {
             async_dir: data_dir.join(ASYNC_DIR),
             data_dir,
             providers: Vec::new(),
+            quotas: Quotas::default(),
         }
     }
 }
@@ -78,13 +83,16 @@ pub(crate) struct AwsElement {
     /// What an instance of an endpoint is, by its type or its container's image: the first entry that fits decides.
     #[serde(default)]
     providers: Vec<Located<ProviderElement>>,
+    /// How much of each kind of resource an account may have.
+    #[serde(default)]
+    quotas: Quotas,
 }
 
 /// The section, when its parts fit together; what does not is noted as problems.
 pub(crate) fn aws(element: AwsElement, context: &mut Context<'_>) -> Aws {
-    let AwsElement { account_id, region, regions, data_dir, async_dir, providers } = element;
+    let AwsElement { account_id, region, regions, data_dir, async_dir, providers, quotas } = element;
     let data_dir = context.directory().join(data_dir);
     let async_dir = async_dir.map_or_else(|| data_dir.join(ASYNC_DIR), |path| context.directory().join(path));
     let providers = providers.into_iter().filter_map(|provider| providers::rule(provider, context)).collect();
-    Aws { account_id, region, regions, data_dir, async_dir, providers }
+    Aws { account_id, region, regions, data_dir, async_dir, providers, quotas }
 }

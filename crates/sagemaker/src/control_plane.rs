@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
+use isotherm_config::Quotas;
 use isotherm_store::{Records, Store, StoreError};
 use isotherm_wire::aws::{Answering, Asked, AwsRequest, AwsService, Caller, Protocol};
 use serde_json::{Value, json};
@@ -22,12 +23,19 @@ const CONTENT_TYPE: &str = "application/x-amz-json-1.1";
 pub struct ControlPlane {
     store: Arc<Store>,
     deployer: Arc<dyn Deployer>,
+    quotas: Quotas,
 }
 
 impl ControlPlane {
     /// The control plane of the resources in this store; the deployer is woken when what should run changes.
     pub fn new(store: Arc<Store>, deployer: Arc<dyn Deployer>) -> ControlPlane {
-        ControlPlane { store, deployer }
+        ControlPlane { store, deployer, quotas: Quotas::default() }
+    }
+
+    /// The same with these quotas for each account.
+    #[must_use]
+    pub fn with_quotas(self, quotas: Quotas) -> ControlPlane {
+        ControlPlane { quotas, ..self }
     }
 
     /// Runs an operation by its name, as a client with this input would.
@@ -42,7 +50,8 @@ impl ControlPlane {
             )));
         };
         let known = check(operation.input, input)?;
-        let answer = (operation.run)(&Call { store: &self.store, caller, now: Timestamp::now() }, known)?;
+        let call = Call { store: &self.store, caller, quotas: &self.quotas, now: Timestamp::now() };
+        let answer = (operation.run)(&call, known)?;
         if operation.effect == Effect::Deployment {
             self.deployer.wake();
         }
@@ -84,6 +93,15 @@ impl ControlPlane {
     /// Those of the store.
     pub fn endpoint(&self, account: &str, name: &str) -> Result<Option<EndpointRecord>, StoreError> {
         self.store.read(|records| records.get(&ENDPOINTS, &key(account, name)))
+    }
+
+    /// The endpoints of all accounts.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub fn endpoints(&self) -> Result<Vec<EndpointRecord>, StoreError> {
+        self.store.read(|records| Ok(records.scan(&ENDPOINTS, "")?.into_iter().map(|(_, record)| record).collect()))
     }
 
     /// The account's inference component of this name.

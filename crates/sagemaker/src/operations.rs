@@ -1,12 +1,13 @@
 //! The operations of SageMaker's control plane, by family.
 
-mod capacity;
 mod endpoint_configs;
 mod endpoints;
 mod inference_components;
 mod models;
+mod quotas;
 mod tags;
 
+use isotherm_config::Quotas;
 use isotherm_store::{Records, Store};
 use isotherm_wire::aws::Caller;
 use serde::de::DeserializeOwned;
@@ -40,6 +41,7 @@ pub(crate) enum Effect {
 pub(crate) struct Call<'a> {
     pub(crate) store: &'a Store,
     pub(crate) caller: &'a Caller,
+    pub(crate) quotas: &'a Quotas,
     pub(crate) now: Timestamp,
 }
 

@@ -126,6 +126,18 @@ pub struct EndpointRecord {
     /// How the last update went about.
     pub last_deployment_config: Option<DeploymentConfig>,
 }
+    /// What an update that failed both ways has left, which serves beside the rest until the next change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_over: Option<Box<LeftOver<Deployed>>>,
+}
+
+/// What an update was to bring that could neither be done nor taken back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeftOver<T> {
+    /// What was to serve, and does in part.
+    pub target: T,
+    /// The revision of the instances or copies that the update made.
+    pub revision: u64,
 
 impl EndpointRecord {
     /// Its key in its table.
@@ -272,6 +284,9 @@ pub struct InferenceComponentRecord {
 
 impl InferenceComponentRecord {
     /// Its key in its table.
+    /// What an update that failed both ways has left, which serves beside the rest until the next change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_over: Option<Box<LeftOver<ComponentPlan>>>,
     pub fn key(&self) -> String {
         self.identity.key()
     }

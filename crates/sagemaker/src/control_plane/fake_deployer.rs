@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use isotherm_config::Quotas;
 use isotherm_store::{Records, Store, StoreError};
 use isotherm_wire::aws::Caller;
 use serde_json::Value;
@@ -50,6 +51,17 @@ impl Bench {
             name: None,
         };
         Bench { plane: ControlPlane::new(store, Arc::clone(&woken) as Arc<dyn Deployer>), caller, woken, directory }
+    }
+
+    /// The same with these quotas.
+    pub(super) fn with_quotas(self, quotas: Quotas) -> Bench {
+        Bench { plane: self.plane.clone().with_quotas(quotas), ..self }
+    }
+
+    /// The same, asked by another account.
+    pub(super) fn as_account(mut self, account: &str) -> Bench {
+        self.caller.account = account.to_owned();
+        self
     }
 
     /// The same store after a restart.

@@ -1,9 +1,9 @@
 //! Whole stories over the control plane, with a deployer that does everything at once.
 
-mod capacity;
 mod components;
 mod endpoints;
 mod protocol;
+mod quotas;
 mod resources;
 
 use serde_json::{Value, json};

@@ -78,7 +78,7 @@ impl Adapters {
                 let artifact = container.and_then(|it| it.artifact_url.clone()).unwrap_or_default();
                 let outcome = self.load(&adapter.record, &self.local(&artifact), &copies);
                 if let (Some(end), Some(_)) = (outcome, transition) {
-                    finish_component(&mut adapter.record, &end, 0, now);
+                    finish_component(&mut adapter.record, &end, &adapter.progress, now);
                 }
             }
         }
@@ -93,6 +93,17 @@ impl Adapters {
             unit.serves() && load.is_some_and(|load| matches!(*load.outcome.lock(), Some(Ok(()))))
         };
         base.progress.units.iter().filter(holds).map(Unit::id).collect()
+    }
+
+    /// Whether an adapter is being loaded on a copy of its base.
+    pub(super) fn is_loading(&self, state: &EndpointState, at: usize) -> bool {
+        let Some(base) = base_of(state, at) else { return false };
+        let adapter = state.components[at].record.key();
+        let is_loading = |unit: &Unit| {
+            let load = self.loads.get(&(adapter.clone(), copy_key(&base.record, unit)));
+            load.is_some_and(|load| load.outcome.lock().is_none())
+        };
+        base.progress.units.iter().any(is_loading)
     }
 
     /// Loads an adapter on copies that don't hold it. How it stands once all have answered.

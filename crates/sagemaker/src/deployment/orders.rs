@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::progress::{Progress, Unit};
+use super::progress::{Progress, Stage, Unit};
 use crate::providers::{InstanceOrder, Providers};
 use crate::records::{
     ComponentPlan, ComponentTransition, Deployed, EndpointRecord, InferenceComponentRecord, VariantRecord,
@@ -95,10 +95,19 @@ pub(super) fn copy_order(
 
 /// The configuration that a unit of an endpoint belongs to: the one that comes, if an update made the unit.
 pub(super) fn side<'r>(endpoint: &'r EndpointRecord, progress: &Progress, unit: &Unit) -> &'r Deployed {
-    match endpoint.update() {
-        Some(update) if is_new(progress, unit) => &update.target,
+    let left_over = endpoint.left_over.as_ref().filter(|left| left.revision == unit.revision);
+    match (endpoint.update(), left_over) {
+        (_, Some(left)) => &left.target,
+        (Some(update), None) if is_new(progress, unit) => &update.target,
         _ => &endpoint.serving,
     }
+}
+
+/// The configuration that a change brings, or has left half done.
+pub(super) fn coming<'r>(endpoint: &'r EndpointRecord, progress: &Progress) -> Option<&'r Deployed> {
+    let is_stuck = progress.rollout.as_ref().is_some_and(|rollout| rollout.stage == Stage::Stuck);
+    let left_over = endpoint.left_over.as_ref().filter(|_| is_stuck).map(|left| &left.target);
+    endpoint.update().map(|update| &update.target).or(left_over)
 }
 
 /// What a copy runs: what comes, if an update made the copy.
@@ -107,8 +116,10 @@ pub(super) fn plan_of<'r>(
     progress: &Progress,
     unit: &Unit,
 ) -> &'r ComponentPlan {
-    match &component.transition {
-        Some(ComponentTransition::Update { target, .. }) if is_new(progress, unit) => target,
+    let left_over = component.left_over.as_ref().filter(|left| left.revision == unit.revision);
+    match (&component.transition, left_over) {
+        (_, Some(left)) => &left.target,
+        (Some(ComponentTransition::Update { target, .. }), None) if is_new(progress, unit) => target,
         _ => &component.serving,
     }
 }

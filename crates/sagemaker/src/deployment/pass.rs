@@ -114,8 +114,7 @@ impl Pass<'_> {
             if matches!((&record.transition, &end), (Some(ComponentTransition::Delete { .. }), End::Done)) {
                 *gone = true;
             } else {
-                let copies = progress.serving.get(&record.identity.name).map_or(0, |side| side.count);
-                finish_component(record, &end, copies, self.around.now);
+                finish_component(record, &end, progress, self.around.now);
             }
         }
     }
@@ -129,7 +128,7 @@ impl Pass<'_> {
         if matches!(record.transition, Some(Transition::Create { .. })) && is_taken(self.around.fleet_name) {
             let reason = "Isotherm's configuration file has an endpoint of this name: choose another name.";
             state.progress = Default::default();
-            finish_endpoint(record, &End::RolledBack(reason.to_owned()), self.around.now);
+            finish_endpoint(record, &End::RolledBack(reason.to_owned()), &state.progress, self.around.now);
             return;
         }
         let copies = state.components.iter().flat_map(|component| &component.progress.units);
@@ -143,7 +142,7 @@ impl Pass<'_> {
             (None, _) => {}
             (transition, end) => {
                 let settles = matches!((transition, end), (Some(Transition::Adjust { .. }), End::RolledBack(_)));
-                finish_endpoint(record, end, self.around.now);
+                finish_endpoint(record, end, &state.progress, self.around.now);
                 if settles {
                     settle_for(record, &state.progress.serving);
                 }

@@ -27,7 +27,7 @@ use super::ordered::Ordered;
 use super::orders::{copy_key, copy_order, instance_key, instance_order};
 use super::pass::Pass;
 use super::progress::{Phase, Unit};
-use super::rollout::Patience;
+use super::rollout::{Patience, UnitStanding};
 use super::scaling::Scaling;
 use super::state::{EndpointState, read_all, write};
 use super::topology::{Hosted, fleet_name, topology};
@@ -82,7 +82,13 @@ pub struct Reconciler {
     scaling: Scaling,
     /// What the fleet was told last, by the names that it knows.
     published: HashMap<Arc<str>, ManagedEndpoint>,
+    /// Told after every pass until nothing is missing any more of what an earlier life of this process had in service.
+    missing: Option<watch::Sender<Missing>>,
 }
+
+/// The endpoints of which something was in service in an earlier life of this process and is neither routed to again nor
+/// known to have failed; `None` before it was looked.
+type Missing = Option<Vec<String>>;
 
 /// A running reconciler.
 #[derive(Debug)]
@@ -90,6 +96,7 @@ pub struct Reconciler {
 pub struct Reconciling {
     wake: Arc<Notify>,
     stop: watch::Sender<bool>,
+    missing: watch::Receiver<Missing>,
     task: JoinHandle<()>,
 }
 
@@ -97,6 +104,15 @@ impl Reconciling {
     /// Whom operations wake.
     pub fn deployer(&self) -> Arc<dyn Deployer> {
         Arc::clone(&self.wake) as Arc<dyn Deployer>
+    }
+
+    /// Waits until what was in service in an earlier life of this process is routed to again, or has failed, but no
+    /// longer than this; then, the names of the endpoints that are not back.
+    pub async fn back(&self, longest: Duration) -> Vec<String> {
+        let mut missing = self.missing.clone();
+        let none_is = |missing: &Missing| missing.as_ref().is_some_and(Vec::is_empty);
+        let _ = timeout(longest, missing.wait_for(none_is)).await;
+        missing.borrow().clone().unwrap_or_default()
     }
 
     /// Stops reconciling and ends every instance that was started; records stay as they are.
@@ -121,6 +137,7 @@ impl Reconciler {
             adapters: Adapters::new(settings.artifacts.clone(), Arc::clone(&wake)),
             scaling: Scaling::default(),
             published: HashMap::new(),
+            missing: None,
             clock: Clock::start(),
             store,
             fleet,
@@ -131,10 +148,12 @@ impl Reconciler {
     }
 
     /// Begins, on the runtime that this is called on.
-    pub fn spawn(self) -> Reconciling {
+    pub fn spawn(mut self) -> Reconciling {
         let (stop, stopping) = watch::channel(false);
+        let (sender, missing) = watch::channel(None);
+        self.missing = Some(sender);
         let wake = Arc::clone(&self.wake);
-        Reconciling { wake, stop, task: tokio::spawn(self.run(stopping)) }
+        Reconciling { wake, stop, missing, task: tokio::spawn(self.run(stopping)) }
     }
 
     async fn run(mut self, mut stopping: watch::Receiver<bool>) {
@@ -175,6 +194,7 @@ impl Reconciler {
         let mut orders = Orders::default();
         let mut seen = HashSet::new();
         let mut pause = IDLE;
+        let mut missing = Vec::new();
         for (key, before) in read_all(&self.store)? {
             let mut state = before.clone();
             self.think(&key, &mut state);
@@ -191,6 +211,9 @@ impl Reconciler {
             if let Some(name) = self.publish(&state) {
                 seen.insert(name);
             }
+            if self.missing.is_some() && self.is_missing(&state) {
+                missing.extend(state.record.map(|record| record.identity.name));
+            }
         }
         let gone: Vec<_> = self.published.keys().filter(|name| !seen.contains(*name)).cloned().collect();
         for name in gone {
@@ -200,7 +223,29 @@ impl Reconciler {
         // Only now: what ends is no longer routed to.
         self.ordered.follow(orders.wanted);
         self.ordered.try_again(&orders.in_service);
+        if let Some(told) = self.missing.take() {
+            self.missing = (!missing.is_empty()).then(|| told.clone());
+            told.send_replace(Some(missing));
+        }
         Ok(pause)
+    }
+
+    /// Whether something of an endpoint should be routed to, is not, and has not failed.
+    fn is_missing(&self, state: &EndpointState) -> bool {
+        let Some(record) = &state.record else { return false };
+        let is_awaited = |key: String| {
+            let failed = matches!(self.ordered.standing(&key), UnitStanding::Failed(_));
+            !failed && self.ordered.reached(&key).is_none()
+        };
+        let serving = |units: &[Unit]| units.iter().filter(|unit| unit.serves()).cloned().collect::<Vec<_>>();
+        let instances = if record.serving.has_components() { Vec::new() } else { serving(&state.progress.units) };
+        let mut components = state.components.iter().filter(|component| component.record.base().is_none());
+        instances.iter().any(|unit| is_awaited(instance_key(record, unit)))
+            || components.any(|component| {
+                let copies = serving(&component.progress.units);
+                copies.iter().any(|unit| is_awaited(copy_key(&component.record, unit)))
+            })
+            || (0..state.components.len()).any(|at| self.adapters.is_loading(state, at))
     }
 
     fn think(&mut self, key: &str, state: &mut EndpointState) {

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use super::progress::{GroupChange, Kind, Progress, Rollout, Side, Stage, Unit};
 use super::rollout::End;
 use super::traffic::told_weight;
-use crate::records::{ComponentTransition, EndpointRecord, InferenceComponentRecord, Transition, VariantRecord};
+use crate::records::{
+    ComponentTransition, EndpointRecord, InferenceComponentRecord, LeftOver, Transition, VariantRecord,
+};
+use crate::routing;
 use crate::shapes::{
     EndpointStatus, InferenceComponentStatus, PlacementStatus, Timestamp, VariantStage, VariantStatus,
 };
@@ -34,7 +37,7 @@ pub(super) fn report_endpoint(record: &mut EndpointRecord, progress: &Progress, 
         let running = variant.current_instance_count > 0;
         variant.current_serverless = variant.desired_serverless.clone().filter(|_| running);
         let stage = group.and_then(|(rollout, group)| Some((rollout, stage(rollout, group)?)));
-        variant.status = stage.map(|(rollout, stage)| status(stage, since(rollout))).into_iter().collect();
+        variant.status = stage.map(|(rollout, stage)| status(stage, since(rollout), variant)).into_iter().collect();
     };
     // What is being created serves on the new side: there is no old one.
     let is_creation = rollout.is_some_and(|rollout| rollout.kind == Kind::Create);
@@ -89,13 +92,15 @@ fn since(rollout: &Rollout) -> Timestamp {
     }
 }
 
-fn status(status: VariantStage, since: Timestamp) -> VariantStatus {
-    VariantStatus { status, status_message: None, start_time: Some(since) }
+fn status(status: VariantStage, since: Timestamp, variant: &VariantRecord) -> VariantStatus {
+    let status_message = routing::runs_otherwise(variant).map(str::to_owned);
+    VariantStatus { status, status_message, start_time: Some(since) }
 }
 
 /// Writes how a change ended into an endpoint's record. Not for deletions: those end with the record.
-pub(super) fn finish_endpoint(record: &mut EndpointRecord, end: &End, now: Timestamp) {
+pub(super) fn finish_endpoint(record: &mut EndpointRecord, end: &End, progress: &Progress, now: Timestamp) {
     let transition = record.transition.take();
+    record.left_over = None;
     record.modified_at = now;
     record.failure_reason = match end {
         End::Done => None,
@@ -106,11 +111,18 @@ pub(super) fn finish_endpoint(record: &mut EndpointRecord, end: &End, now: Times
         (Some(Transition::Update(_)), End::Stuck(_)) => EndpointStatus::UpdateRollbackFailed,
         _ => EndpointStatus::InService,
     };
-    if let (Some(Transition::Update(update)), End::Done) = (transition, end) {
-        record.serving = update.target;
-        if update.deployment_config.is_some() {
-            record.last_deployment_config = update.deployment_config;
+    match (transition, end) {
+        (Some(Transition::Update(update)), End::Done) => {
+            record.serving = update.target;
+            if update.deployment_config.is_some() {
+                record.last_deployment_config = update.deployment_config;
+            }
         }
+        (Some(Transition::Update(update)), End::Stuck(_)) => {
+            let (target, revision) = (update.target, progress.last_revision);
+            record.left_over = Some(Box::new(LeftOver { target, revision }));
+        }
+        _ => {}
     }
 }
 
@@ -136,8 +148,9 @@ pub(super) fn report_component(record: &mut InferenceComponentRecord, places: &[
 }
 
 /// Writes how a change ended into a component's record. Not for deletions: those end with the record.
-pub(super) fn finish_component(record: &mut InferenceComponentRecord, end: &End, copies: u32, now: Timestamp) {
+pub(super) fn finish_component(record: &mut InferenceComponentRecord, end: &End, progress: &Progress, now: Timestamp) {
     let transition = record.transition.take();
+    record.left_over = None;
     record.modified_at = now;
     record.failure_reason = match end {
         End::Done => None,
@@ -157,7 +170,11 @@ pub(super) fn finish_component(record: &mut InferenceComponentRecord, end: &End,
             }
         }
         (Some(ComponentTransition::Update { .. } | ComponentTransition::Scale { .. }), End::RolledBack(_)) => {
-            record.desired_copy_count = copies;
+            let side = progress.serving.get(&record.identity.name);
+            record.desired_copy_count = side.map_or(0, |side| side.count);
+        }
+        (Some(ComponentTransition::Update { target, .. }), End::Stuck(_)) if record.base().is_none() => {
+            record.left_over = Some(Box::new(LeftOver { target: *target, revision: progress.last_revision }));
         }
         _ => {}
     }

@@ -162,6 +162,8 @@ impl Progress {
             Some(End::RolledBack(_)) => self.serving = sides(&rollout.groups, |group| group.old),
             Some(End::Stuck(_)) => {
                 rollout.stage = Stage::Stuck;
+                // What serves stays as it is; nothing else comes by itself later.
+                self.give_up_coming();
                 self.rollout = Some(rollout);
             }
             None => self.rollout = Some(rollout),

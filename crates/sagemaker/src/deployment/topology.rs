@@ -124,7 +124,7 @@ fn described<'r>(
 fn routing_of(record: &EndpointRecord, progress: &Progress, group: &str, variant: &VariantRecord) -> Routing {
     let moved = progress.rollout.as_ref().filter(|rollout| rollout.share >= 1.0);
     let in_place = moved.and_then(|rollout| rollout.groups.iter().find(|it| it.name == group && it.is_in_place()));
-    let target = in_place.and(record.update()).map(|update| &update.target);
+    let target = in_place.and(super::orders::coming(record, progress));
     let new = target.and_then(|target| target.all_variants().find(|it| it.config.variant_name == group));
     routing::of_variant(new.unwrap_or(variant))
 }

@@ -1,5 +1,6 @@
 //! How much of an endpoint's traffic each revision of each variant gets while a change moves it.
 
+use super::orders::coming;
 use super::progress::{Progress, Side};
 use crate::records::{EndpointRecord, VariantRecord};
 
@@ -14,7 +15,7 @@ pub(super) fn weight(record: &EndpointRecord, progress: &Progress, variant: &str
     };
     // The sum moves from the old one to the new one: a shadow's weight is relative to it.
     let old = &record.serving.variants;
-    let new = record.update().map_or(old, |update| &update.target.variants);
+    let new = coming(record, progress).map_or(old, |target| &target.variants);
     let share = progress.rollout.as_ref().map_or(0.0, |rollout| rollout.share);
     mixed(record, progress, variant, revision, part) * ((1.0 - share) * total(old) + share * total(new))
 }
@@ -36,7 +37,7 @@ fn mixed(
     let Some(rollout) = &progress.rollout else {
         return if is_side(progress.serving.get(variant).copied()) { part(old) } else { 0.0 };
     };
-    let new = record.update().map_or(old, |update| &update.target.variants);
+    let new = coming(record, progress).map_or(old, |target| &target.variants);
     let Some(group) = rollout.groups.iter().find(|group| group.name == variant) else { return 0.0 };
     let from_old = if is_side(group.old) { (1.0 - rollout.share) * part(old) } else { 0.0 };
     let from_new = if is_side(group.new) { rollout.share * part(new) } else { 0.0 };

@@ -4,7 +4,7 @@ use isotherm_store::Records;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Effect, Operation, tags, typed};
+use super::{Call, Effect, Operation, quotas, tags, typed};
 use crate::arn::ResourceKind;
 use crate::error::ServiceError;
 use crate::listing::{Listed, page};
@@ -61,6 +61,7 @@ fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
         if transaction.get(&ENDPOINT_CONFIGS, &key)?.is_some() {
             return Err(ResourceKind::EndpointConfig.existing(call.caller, &record.identity.name));
         }
+        quotas::one_more(call, transaction, &ENDPOINT_CONFIGS)?;
         for model in record.variants.iter().chain(&record.shadow_variants).flat_map(ProductionVariant::models) {
             call.model(transaction, model)?;
         }

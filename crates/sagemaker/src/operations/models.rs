@@ -4,7 +4,7 @@ use isotherm_store::Records;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Effect, Operation, tags, typed};
+use super::{Call, Effect, Operation, quotas, tags, typed};
 use crate::arn::ResourceKind;
 use crate::error::ServiceError;
 use crate::listing::{Listed, page};
@@ -45,6 +45,7 @@ fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
         if transaction.get(&MODELS, &key)?.is_some() {
             return Err(ResourceKind::Model.existing(call.caller, &record.identity.name));
         }
+        quotas::one_more(call, transaction, &MODELS)?;
         tags::attach(transaction, ResourceKind::Model, &record.identity, &tags)?;
         Ok(transaction.put(&MODELS, &key, &record)?)
     })?;

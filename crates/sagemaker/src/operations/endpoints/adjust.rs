@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::ready_for_change;
 use crate::error::ServiceError;
-use crate::operations::{Call, capacity, invalid, typed};
+use crate::operations::{Call, invalid, quotas, typed};
 use crate::records::{ENDPOINTS, EndpointRecord, Transition, VariantRecord};
 use crate::shapes::{DesiredWeightAndCapacity, Echoed, EndpointStatus};
 
@@ -21,7 +21,7 @@ struct Adjust {
 
 pub(super) fn adjust(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
     let Adjust { endpoint_name, desired_weights_and_capacities } = typed(input)?;
-    capacity::write(call, |transaction| {
+    quotas::write(call, |transaction| {
         let mut endpoint = call.endpoint(transaction, &endpoint_name)?;
         ready_for_change(&endpoint)?;
         names(&endpoint, &desired_weights_and_capacities)?;

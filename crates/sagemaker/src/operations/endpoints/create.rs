@@ -4,10 +4,10 @@ use isotherm_store::Records;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::deployed::deployed;
+use super::deployed::{deployed, say_what_runs_otherwise};
 use crate::arn::ResourceKind;
 use crate::error::ServiceError;
-use crate::operations::{Call, capacity, tags, typed};
+use crate::operations::{Call, quotas, tags, typed};
 use crate::records::{ENDPOINTS, EndpointRecord, Transition};
 use crate::rules;
 use crate::shapes::{DeploymentConfig, EndpointStatus, Tag};
@@ -25,11 +25,13 @@ struct CreateEndpoint {
 pub(super) fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
     let input: CreateEndpoint = typed(input)?;
     rules::tags::check(&input.tags)?;
-    capacity::write(call, |transaction| {
+    let mut created = None;
+    let answer = quotas::write(call, |transaction| {
         let key = call.key(&input.endpoint_name);
         if transaction.get(&ENDPOINTS, &key)?.is_some() {
             return Err(ResourceKind::Endpoint.existing(call.caller, &input.endpoint_name));
         }
+        quotas::one_more(call, transaction, &ENDPOINTS)?;
         let serving = deployed(call, transaction, &input.endpoint_config_name)?;
         if let Some(config) = &input.deployment_config {
             rules::deployment::check(config, serving.desired_instances())?;
@@ -42,9 +44,16 @@ pub(super) fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceErro
             serving,
             transition: Some(Transition::Create { started_at: call.now }),
             last_deployment_config: input.deployment_config,
+            left_over: None,
         };
         tags::attach(transaction, ResourceKind::Endpoint, &record.identity, &input.tags)?;
         transaction.put(&ENDPOINTS, &key, &record)?;
-        Ok(json!({ "EndpointArn": record.identity.arn }))
-    })
+        let answer = json!({ "EndpointArn": record.identity.arn });
+        created = Some(record);
+        Ok(answer)
+    })?;
+    if let Some(EndpointRecord { identity, serving, .. }) = &created {
+        say_what_runs_otherwise(&identity.name, serving);
+    }
+    Ok(answer)
 }

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::deployed::deployed;
+use super::deployed::{deployed, say_what_runs_otherwise};
 use super::ready_for_change;
 use crate::arn::ResourceKind;
 use crate::error::ServiceError;
-use crate::operations::{Call, capacity, invalid, typed};
+use crate::operations::{Call, invalid, quotas, typed};
 use crate::records::{Deployed, ENDPOINTS, EndpointRecord, InferenceComponentRecord, Transition, Update};
 use crate::rules;
 use crate::shapes::{DeploymentConfig, EndpointStatus, VariantProperty, VariantPropertyType};
@@ -28,7 +28,8 @@ struct UpdateEndpoint {
 
 pub(super) fn update(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
     let input: UpdateEndpoint = typed(input)?;
-    capacity::write(call, |transaction| {
+    let mut updated = None;
+    let answer = quotas::write(call, |transaction| {
         let mut endpoint = call.endpoint(transaction, &input.endpoint_name)?;
         ready_for_change(&endpoint)?;
         another_configuration(call, &endpoint, &input.endpoint_config_name)?;
@@ -43,8 +44,14 @@ pub(super) fn update(call: &Call<'_>, input: Value) -> Result<Value, ServiceErro
         let update = Update { target, deployment_config, started_at: call.now };
         endpoint.transition = Some(Transition::Update(Box::new(update)));
         transaction.put(&ENDPOINTS, &endpoint.key(), &endpoint)?;
-        Ok(json!({ "EndpointArn": endpoint.identity.arn }))
-    })
+        let answer = json!({ "EndpointArn": endpoint.identity.arn });
+        updated = Some(endpoint);
+        Ok(answer)
+    })?;
+    if let Some(update) = updated.as_ref().and_then(EndpointRecord::update) {
+        say_what_runs_otherwise(&input.endpoint_name, &update.target);
+    }
+    Ok(answer)
 }
 
 fn another_configuration(call: &Call<'_>, endpoint: &EndpointRecord, name: &str) -> Result<(), ServiceError> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::plan::plan;
 use crate::arn::ResourceKind;
 use crate::error::ServiceError;
-use crate::operations::{Call, capacity, invalid, tags, typed};
+use crate::operations::{Call, invalid, quotas, tags, typed};
 use crate::records::{ComponentTransition, EndpointRecord, INFERENCE_COMPONENTS, InferenceComponentRecord};
 use crate::rules::{self, components::ComponentKind};
 use crate::shapes::{
@@ -34,11 +34,12 @@ pub(super) fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceErro
     let specifications = rules::components::specifications(input.specification, input.specifications)?;
     let kind = rules::components::check(&specifications)?;
     rules::components::check_copies(kind, input.runtime_config)?;
-    capacity::write(call, |transaction| {
+    quotas::write(call, |transaction| {
         let key = call.key(&input.inference_component_name);
         if transaction.get(&INFERENCE_COMPONENTS, &key)?.is_some() {
             return Err(ResourceKind::InferenceComponent.existing(call.caller, &input.inference_component_name));
         }
+        quotas::one_more(call, transaction, &INFERENCE_COMPONENTS)?;
         let endpoint = call.endpoint(transaction, &input.endpoint_name)?;
         ready_to_host(&endpoint)?;
         let serving = plan(call, transaction, specifications, given_as_list)?;
@@ -66,6 +67,7 @@ pub(super) fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceErro
             placement: Vec::new(),
             transition: Some(ComponentTransition::Create { started_at: call.now }),
             last_deployment_config: None,
+            left_over: None,
         };
         tags::attach(transaction, ResourceKind::InferenceComponent, &record.identity, &input.tags)?;
         transaction.put(&INFERENCE_COMPONENTS, &key, &record)?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::plan::plan;
 use super::ready_for_change;
 use crate::error::ServiceError;
-use crate::operations::{Call, capacity, invalid, typed};
+use crate::operations::{Call, invalid, quotas, typed};
 use crate::records::{ComponentTransition, INFERENCE_COMPONENTS, InferenceComponentRecord};
 use crate::rules::{self, components::adapters_have_no_copies};
 use crate::shapes::{
@@ -25,7 +25,7 @@ struct UpdateComponent {
 
 pub(super) fn update(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
     let input: UpdateComponent = typed(input)?;
-    capacity::write(call, |transaction| {
+    quotas::write(call, |transaction| {
         let mut component = call.inference_component(transaction, &input.inference_component_name)?;
         ready_for_change(&component)?;
         if let Some(runtime) = input.runtime_config {
@@ -60,7 +60,7 @@ struct UpdateRuntimeConfig {
 
 pub(super) fn update_runtime_config(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
     let UpdateRuntimeConfig { inference_component_name, desired_runtime_config } = typed(input)?;
-    capacity::write(call, |transaction| {
+    quotas::write(call, |transaction| {
         let mut component = call.inference_component(transaction, &inference_component_name)?;
         ready_for_change(&component)?;
         set_copies(&mut component, desired_runtime_config)?;

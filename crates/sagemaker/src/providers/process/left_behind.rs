@@ -1,5 +1,7 @@
 //! Which process runs for an instance, on disk: what is needed to find it again after a crash, and to end it.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,7 +40,7 @@ impl LeftBehind {
         let noted = Noted { pid, started: started(pid)?, port, words: words.to_vec() };
         let one = LeftBehind { path: path(directory, key), key: key.to_owned(), noted };
         let json = serde_json::to_vec(&one.noted).ok()?;
-        let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&one.path, json));
+        let written = std::fs::create_dir_all(directory).and_then(|()| write_whole(&one.path, &json));
         if let Err(error) = written {
             warn!(file = %one.path.display(), %error, "a process that survives a crash will not be found again");
         }
@@ -109,6 +111,16 @@ pub(super) async fn end_group(group: Pid, patience: Duration) {
         }
         sleep(LOOK_EVERY.min(Duration::from_millis(50))).await;
     }
+}
+
+/// Writes a file so that after a crash it is there whole, or not at all.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension("unfinished");
+    let mut file = File::create(&unfinished)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&unfinished, path)?;
+    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
 fn path(directory: &Path, key: &str) -> PathBuf {
