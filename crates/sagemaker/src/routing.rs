@@ -27,6 +27,13 @@ pub fn of_component(component: &ComponentPlan, variant: &VariantRecord) -> Routi
     full(strategy(component.strategy.or(variant.strategy), variant.config.routing_config.as_ref()))
 }
 
+/// What is to be said of a variant that runs with another strategy than the one that was asked for.
+pub fn runs_otherwise(variant: &VariantRecord) -> Option<&'static str> {
+    let asked = variant.config.routing_config.as_ref().map(|config| config.routing_strategy);
+    let otherwise = variant.strategy.is_none() && asked == Some(RoutingStrategy::KvAware);
+    otherwise.then_some("KV_AWARE runs as ADAPTIVE: engines' cache events are not read yet")
+}
+
 /// The strategy that the tags of an endpoint configuration ask for.
 ///
 /// # Errors

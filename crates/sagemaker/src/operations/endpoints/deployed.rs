@@ -8,7 +8,7 @@ use crate::error::ServiceError;
 use crate::operations::Call;
 use crate::records::{Deployed, EndpointConfigRecord, ModelRecord, TAGS, VariantRecord, tags_key};
 use crate::routing;
-use crate::shapes::{DeployedImage, ProductionVariant, RoutingStrategy, Timestamp};
+use crate::shapes::{DeployedImage, ProductionVariant, Timestamp};
 
 /// The configuration of this name, ready to be brought onto instances: nothing of it is in service yet.
 ///
@@ -32,6 +32,15 @@ pub(super) fn deployed(call: &Call<'_>, records: &impl Records, name: &str) -> R
     Ok(Deployed { config_name: identity.name, settings, models, variants, shadow_variants })
 }
 
+/// Says in the log which variants run with another strategy than the one that was asked for.
+pub(super) fn say_what_runs_otherwise(endpoint: &str, deployed: &Deployed) {
+    for variant in deployed.all_variants() {
+        if let Some(otherwise) = routing::runs_otherwise(variant) {
+            tracing::warn!(endpoint, variant = variant.config.variant_name, "{otherwise}");
+        }
+    }
+}
+
 fn variant(
     config: ProductionVariant,
     models: &[ModelRecord],
@@ -44,13 +53,6 @@ fn variant(
     let container = model.and_then(|model| model.settings.container());
     let asked = container.map(|container| routing::asked_by_environment(&container.environment)).transpose()?.flatten();
     let strategy = asked.or(tagged);
-    let kv_aware = config.routing_config.as_ref().is_some_and(|it| it.routing_strategy == RoutingStrategy::KvAware);
-    if kv_aware && strategy.is_none() {
-        tracing::info!(
-            variant = config.variant_name,
-            "KV_AWARE runs as ADAPTIVE: engines' cache events are not read yet"
-        );
-    }
     let least = config.managed_scaling().and_then(|scaling| scaling.min_instance_count);
     // A serverless variant runs on one instance, which its descriptions do not mention.
     let instances = config.initial_instance_count.or(least).unwrap_or(1);
