@@ -47,8 +47,8 @@ pub use admin::Admin;
 pub use allow_paths::{AllowedPath, AllowedPathError};
 pub use auth::Auth;
 pub use aws::{
-    AccountId, AccountIdError, Aws, EmulatedProvider, Glob, GlobError, ProcessProvider, Provider, ProviderRule, Region,
-    RegionError, StaticProvider,
+    AccountId, AccountIdError, Aws, EmulatedProvider, Glob, GlobError, ProcessProvider, Provider, ProviderRule, Quotas,
+    Region, RegionError, StaticProvider,
 };
 pub use byte_size::ByteSizeError;
 pub use dns_name::{DnsName, DnsNameError, Records};
