@@ -5,6 +5,7 @@ use isotherm_wire::request::Described;
 
 use crate::Analysis;
 use crate::breaks::{Breaks, Shared};
+use crate::calibration::Beliefs;
 use crate::chain::{Block, TEXT_BLOCK_BYTES, extend, tokens, units};
 use crate::clients::Clients;
 use crate::entry::{Content, Entry, Microseconds};
@@ -46,6 +47,7 @@ pub(crate) struct Analyst {
     most_simulated: usize,
     text: Option<Text>,
     keys: Option<Keys>,
+    beliefs: Beliefs,
     counted: Counted,
     keep_text: bool,
     prompt: Prompt,
@@ -115,6 +117,7 @@ impl Analyst {
             most_simulated,
             text: None,
             keys: None,
+            beliefs: Beliefs::default(),
             counted: Counted::default(),
             keep_text,
             prompt: Prompt::default(),
@@ -142,6 +145,9 @@ impl Analyst {
         if let (Some(prompt), Some(cached)) = (entry.prompt_tokens, entry.cached_tokens) {
             self.counted.reported_prompt += prompt;
             self.counted.reported_cached += cached.min(prompt);
+            if let Some(believed) = entry.believed_tokens {
+                self.beliefs.take(prompt, believed, cached);
+            }
         }
     }
 
@@ -189,6 +195,11 @@ impl Analyst {
     }
 
     fn take_chain(&mut self, entry: &Entry, blocks: &[Block]) {
+        let mut blocks = blocks.to_vec();
+        if entry.session.is_none() {
+            keep_answers(&mut blocks, &mut self.ends);
+        }
+        let blocks = blocks.as_slice();
         self.prefixes.take(&of_chain(blocks));
         let shared = blocks.iter().take_while(|block| self.known.contains(block.hash) || block.generated);
         self.shared_lengths.add(shared.map(|block| u64::from(block.units)).sum());
@@ -258,6 +269,7 @@ impl Analyst {
             clients: self.text.as_ref().map(|text| text.clients.found()),
             keys: self.keys.as_ref().map(Keys::found),
             reported_hit_rate: (self.counted.reported_prompt > 0).then_some(reported),
+            calibration: self.beliefs.found(),
             notes,
         };
         let repaired = self.text.filter(|text| text.requests == self.requests).map(|text| text.repaired);
@@ -373,6 +385,24 @@ fn scope(described: &Described<'_>) -> u64 {
         let field = field.as_deref().unwrap_or_default();
         extend(extend(scope, &(field.len() as u64).to_le_bytes()), field.as_bytes())
     })
+}
+
+/// Of the blocks that may be answers, keeps those for it that stand where an earlier prompt ended, and remembers the end
+/// of this one.
+fn keep_answers(blocks: &mut [Block], ends: &mut Known) {
+    let mut before = None;
+    let (mut in_answer, mut follows) = (false, false);
+    for block in blocks.iter_mut() {
+        if block.generated && !in_answer {
+            follows = before.is_some_and(|before| ends.contains(before));
+        }
+        in_answer = block.generated;
+        block.generated &= follows;
+        before = Some(block.hash);
+    }
+    if let Some(last) = blocks.last() {
+        ends.insert(last.hash);
+    }
 }
 
 /// Marks the messages of the assistant that stand where an earlier prompt ended, and remembers the end of this one.

@@ -20,6 +20,8 @@ pub(crate) struct Entry {
     pub(crate) prompt_tokens: Option<u64>,
     /// How many of these the engine found in its cache.
     pub(crate) cached_tokens: Option<u64>,
+    /// How many of these the router had believed to be there.
+    pub(crate) believed_tokens: Option<u64>,
     /// Requests of one session follow each other; `None` where the log does not say.
     pub(crate) session: Option<Session>,
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::breaks::Cause;
+use crate::calibration::Calibration;
 use crate::clients::ClientFindings;
 use crate::lengths::Distribution;
 use crate::logs::LogCounts;
@@ -38,6 +39,8 @@ pub struct Findings {
     pub keys: Option<KeyFindings>,
     /// The hit rate that engines reported, of the requests for which they did.
     pub reported_hit_rate: Option<f64>,
+    /// What a router believed beforehand against what engines reported; `None` where it believed nothing.
+    pub calibration: Option<Calibration>,
     /// What cannot be told from this log, and what to know about the figures: a sentence each.
     pub notes: Vec<String>,
 }

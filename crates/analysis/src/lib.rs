@@ -4,6 +4,7 @@
 
 mod analyst;
 mod breaks;
+mod calibration;
 mod chain;
 mod clients;
 mod entry;
@@ -28,6 +29,7 @@ mod tools;
 mod volatile;
 
 pub use breaks::Cause;
+pub use calibration::{Calibration, CalibrationPart};
 pub use clients::{ClientFindings, SystemForm};
 pub use findings::{Break, Findings, KeyFindings, Sharing, TokenSource};
 pub use format::{Format, UnknownFormat};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 
@@ -19,6 +20,13 @@ pub enum Input {
     Standard,
     /// A file, compressed with gzip or not.
     File(PathBuf),
+    /// A log that is at hand, and what it is called.
+    Text {
+        /// What it is called.
+        name: String,
+        /// All of it.
+        log: Arc<[u8]>,
+    },
 }
 
 impl Input {
@@ -32,6 +40,7 @@ impl Input {
         match self {
             Input::Standard => None,
             Input::File(path) => Some(std::fs::metadata(path).ok()?.len()),
+            Input::Text { log, .. } => Some(log.len() as u64),
         }
     }
 
@@ -40,6 +49,7 @@ impl Input {
         let raw: Box<dyn Read> = match self {
             Input::Standard => Box::new(io::stdin()),
             Input::File(path) => Box::new(File::open(path)?),
+            Input::Text { log, .. } => Box::new(io::Cursor::new(Arc::clone(log))),
         };
         let mut reader = BufReader::with_capacity(1 << 16, Counted { raw, watch });
         Ok(if reader.fill_buf()?.starts_with(&GZIP) {
@@ -55,6 +65,7 @@ impl fmt::Display for Input {
         match self {
             Input::Standard => formatter.write_str("standard input"),
             Input::File(path) => path.display().fmt(formatter),
+            Input::Text { name, .. } => formatter.write_str(name),
         }
     }
 }

@@ -61,6 +61,38 @@ fn conversations_find_their_answers_and_an_unlimited_cache_has_all_but_the_new()
 }
 
 #[test]
+fn an_access_log_with_blocks_tells_what_prompts_share_and_how_right_the_router_was() {
+    // Turns of conversations, each with a block for the system, one for each question and one for each answer.
+    let line = |number: u64| {
+        let (chat, turn) = (number % 5, number / 5);
+        let blocks: Vec<String> = (0..=2 * turn + 1)
+            .map(|at| format!("{:016x}", if at == 0 { 1 } else { 1_000 * (chat + 1) + at }))
+            .collect();
+        let ends: Vec<u64> = (1..=blocks.len() as u64).map(|at| 400 * at).collect();
+        let answers: Vec<(u64, u64)> = (1..=turn).map(|turn| (2 * turn, 2 * turn + 1)).collect();
+        let (prompt, cached) = (100 * blocks.len(), if turn == 0 { 0 } else { 100 * (blocks.len() - 1) });
+        serde_json::json!({
+            "time": format!("2026-11-30T00:00:{:02}.000Z", number), "request_id": "r", "method": "POST",
+            "status": 200, "outcome": "ok", "blocks": blocks, "ends": ends, "answers": answers, "prompt_tokens": prompt,
+            "cached_tokens": cached, "expected_cached_tokens": cached,
+        })
+    };
+    let (_folder, inputs) = log((0..25).map(line));
+    let findings = found(&inputs);
+    let sharing = findings.sharing.as_ref().unwrap();
+    // 5 × (2 + 4 + 6 + 8 + 10) hundred tokens; new are 1 of the systems, and the question of each.
+    assert!(
+        (sharing.infinite_hit_rate.value - (150.0 - 26.0) / 150.0).abs() < 0.001,
+        "{:?}",
+        sharing.infinite_hit_rate
+    );
+    let calibration = findings.calibration.as_ref().unwrap();
+    assert_eq!((calibration.requests, calibration.mean_error, calibration.close), (25, 0.0, 1.0));
+    let told = Told { findings, recommendation: None, cache: CacheSize { tokens: 1_000, instances: 4 } };
+    assert!(text(&told).contains("BELIEVED AGAINST REPORTED") && page(&told).contains("id=\"calibration"));
+}
+
+#[test]
 fn an_access_log_with_keys_alone_says_what_it_cannot_tell() {
     let line = |number: u64| {
         serde_json::json!({

@@ -16,6 +16,7 @@ pub fn page(told: &Told) -> String {
         match section.title {
             "Hit rate by cache size" => content.push_str(&curve(told)),
             "Prefixes by length" => content.push_str(&prefixes(told)),
+            "Believed against reported" => content.push_str(&calibration(told)),
             "Recommendation" => content.push_str(&settings(told)),
             _ => {}
         }
@@ -100,6 +101,31 @@ fn prefixes(told: &Told) -> String {
         y: ("Share of requests", Axis::Linear),
         y_range: Some((0.0, 1.0)),
         series: vec![("seen before", points)],
+        marks: Vec::new(),
+    };
+    figure(title, &lines.svg(), &words)
+}
+
+/// What was reported over what was believed; a router that is always right lies on the diagonal.
+fn calibration(told: &Told) -> String {
+    let Some(found) = told.findings.calibration.as_ref().filter(|found| found.parts.len() > 1) else {
+        return String::new();
+    };
+    let points: Vec<(f64, f64)> = found.parts.iter().map(|part| (part.believed, part.reported)).collect();
+    let words: Vec<String> = found
+        .parts
+        .iter()
+        .map(|part| format!("{} believed: {} reported", percent(part.believed), percent(part.reported)))
+        .collect();
+    let title = "What engines reported, by what the router had believed";
+    let lines = Lines {
+        id: "calibration",
+        title,
+        description: words.join("; "),
+        x: ("Believed share of a prompt", Axis::Linear),
+        y: ("Reported share", Axis::Linear),
+        y_range: Some((0.0, 1.0)),
+        series: vec![("reported", points), ("always right", vec![(0.0, 0.0), (1.0, 1.0)])],
         marks: Vec::new(),
     };
     figure(title, &lines.svg(), &words)

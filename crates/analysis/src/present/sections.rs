@@ -2,6 +2,7 @@
 
 use super::numbers::{percent, seconds, tokens, whole};
 use super::{CacheSize, Section};
+use crate::calibration::Calibration;
 use crate::clients::{ClientFindings, SystemForm};
 use crate::findings::{Break, Findings, KeyFindings, Sharing, TokenSource};
 use crate::lengths::Distribution;
@@ -23,6 +24,9 @@ pub(super) fn of(findings: &Findings, cache: CacheSize) -> Vec<Section> {
     }
     if let Some(keys) = &findings.keys {
         sections.push(of_keys(keys));
+    }
+    if let Some(calibration) = &findings.calibration {
+        sections.push(of_calibration(calibration));
     }
     if let Some(breaks) = &findings.breaks {
         sections.push(of_breaks(breaks));
@@ -114,6 +118,30 @@ fn shared(findings: &Findings, sharing: &Sharing) -> Section {
         }
     }
     section("Shared beginnings", table, 2, Vec::new())
+}
+
+/// What was believed against what was reported; the bars are what was reported.
+fn of_calibration(calibration: &Calibration) -> Section {
+    let mut table = vec![row(["Believed to be cached", "requests", "believed", "reported", ""])];
+    for part in &calibration.parts {
+        table.push(vec![
+            format!("{} to {}", percent(part.from), percent(part.to)),
+            whole(part.requests),
+            percent(part.believed),
+            percent(part.reported),
+            "#".repeat((30.0 * part.reported).round() as usize),
+        ]);
+    }
+    let sentences = vec![format!(
+        "Of {} requests whose engines said what was cached, the router believed {} of the tokens to be, and {} were. It is \
+         off by {:.1}% of a prompt on average, and right to within 5 points for {}.",
+        whole(calibration.requests),
+        percent(calibration.believed_hit_rate),
+        percent(calibration.reported_hit_rate),
+        100.0 * calibration.mean_error,
+        percent(calibration.close)
+    )];
+    section("Believed against reported", table, 1, sentences)
 }
 
 fn again(reuse: ReuseSeconds) -> String {

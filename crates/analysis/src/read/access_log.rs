@@ -22,6 +22,11 @@ struct Line {
     /// The hashes of the prompt's blocks, each chained to the one before, in hexadecimal digits.
     blocks: Option<Vec<String>>,
     block_bytes: Option<u32>,
+    /// Where these end, in bytes from the prompt's beginning.
+    ends: Option<Vec<u32>>,
+    /// From which of them to which the model itself has spoken, the last one not included.
+    answers: Option<Vec<(usize, usize)>>,
+    expected_cached_tokens: Option<u64>,
 }
 
 pub(super) fn read(record: &[u8], each: &mut dyn FnMut(Entry)) -> Result<Reading, String> {
@@ -40,25 +45,39 @@ pub(super) fn read(record: &[u8], each: &mut dyn FnMut(Entry)) -> Result<Reading
         output_tokens: line.output_tokens.and_then(|tokens| u32::try_from(tokens).ok()),
         prompt_tokens: line.prompt_tokens,
         cached_tokens: line.cached_tokens,
+        believed_tokens: line.expected_cached_tokens,
         session: None,
     });
     Ok(Reading::Requests)
 }
 
 fn chain(blocks: &[String], line: &Line) -> Result<Vec<Block>, String> {
-    let bytes = line.block_bytes.unwrap_or(BLOCK_BYTES);
+    let each = line.block_bytes.unwrap_or(BLOCK_BYTES);
+    let ends = line.ends.as_deref().filter(|ends| ends.len() == blocks.len() && ends.is_sorted());
+    if line.ends.is_some() && ends.is_none() {
+        return Err("`ends` must be as many rising numbers as `blocks`".to_owned());
+    }
+    let length = ends.and_then(<[u32]>::last).map_or(u64::from(each) * blocks.len() as u64, |last| u64::from(*last));
     // Spread the tokens that the engine counted; without them, text of ordinary length.
-    let units = match line.prompt_tokens {
-        Some(tokens) => (tokens * u64::from(crate::chain::UNITS_PER_TOKEN) / blocks.len() as u64) as u32,
-        None => text_units(&vec![b'x'; bytes as usize]),
+    let units_until = |end: u64| match line.prompt_tokens {
+        Some(tokens) => tokens * u64::from(crate::chain::UNITS_PER_TOKEN) * end / length.max(1),
+        None => end * u64::from(text_units(&[b'x'; 1_000])) / 1_000,
     };
-    blocks
-        .iter()
-        .map(|block| {
-            let hash = extend_by_id(0, hash(block)?);
-            Ok(Block { hash, units, characters: bytes, generated: false })
-        })
-        .collect()
+    let end_of = |block: usize| ends.map_or(u64::from(each) * (block as u64 + 1), |ends| u64::from(ends[block]));
+    let is_answer = |block: usize| line.answers.iter().flatten().any(|(from, to)| (*from..*to).contains(&block));
+    let mut begin = 0;
+    let mut chain = Vec::with_capacity(blocks.len());
+    for (number, block) in blocks.iter().enumerate() {
+        let end = end_of(number);
+        chain.push(Block {
+            hash: extend_by_id(0, hash(block)?),
+            units: (units_until(end) - units_until(begin)) as u32,
+            characters: (end - begin) as u32,
+            generated: is_answer(number),
+        });
+        begin = end;
+    }
+    Ok(chain)
 }
 
 /// The last 64 bits of a hash in hexadecimal digits.
@@ -86,6 +105,13 @@ mod tests {
         let (_, entry) = read_line(r#","blocks":["00ff","ab"],"prompt_tokens":100"#, 200);
         let Content::Chain(blocks) = entry.unwrap().content else { panic!("a chain was there") };
         assert_eq!((blocks.len(), blocks[0].units), (2, 50 * 256));
+        let more = r#","blocks":["00ff","ab","cd"],"ends":[64,70,100],"answers":[[1,2]],"prompt_tokens":100,
+            "cached_tokens":64,"expected_cached_tokens":60"#;
+        let entry = read_line(&more.replace('\n', ""), 200).1.unwrap();
+        assert_eq!((entry.believed_tokens, entry.cached_tokens), (Some(60), Some(64)));
+        let Content::Chain(blocks) = entry.content else { panic!("a chain was there") };
+        let told: Vec<_> = blocks.iter().map(|block| (block.units / 256, block.characters, block.generated)).collect();
+        assert_eq!(told, [(64, 64, false), (6, 6, true), (30, 30, false)]);
         assert_eq!(read_line("", 200).0, Reading::Other);
         assert_eq!(read_line(r#","key":"1f""#, 502).0, Reading::Other, "what was not answered filled no cache");
     }

@@ -53,6 +53,7 @@ pub(super) fn read(record: &[u8], number: u64, each: &mut dyn FnMut(Entry)) -> R
             output_tokens: Some(request.output_tokens.max(1)),
             prompt_tokens: Some(request.input_tokens.into()),
             cached_tokens: None,
+            believed_tokens: None,
             session: Some(Session { number, think: request.think_time.map_or(0, |seconds| (seconds * 1e6) as u64) }),
         });
     }

@@ -48,6 +48,7 @@ pub(super) fn entry(api: Option<Api>, bytes: Vec<u8>, at: Option<Microseconds>, 
         output_tokens: usage.completion_tokens.and_then(|tokens| u32::try_from(tokens).ok()),
         prompt_tokens: usage.prompt_tokens,
         cached_tokens: usage.cached_tokens,
+        believed_tokens: None,
         session: None,
     }
 }

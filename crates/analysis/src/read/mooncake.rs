@@ -40,6 +40,7 @@ pub(super) fn read(record: &[u8], each: &mut dyn FnMut(Entry)) -> Result<Reading
         output_tokens: Some(record.output_length.max(1)),
         prompt_tokens: Some(record.input_length.into()),
         cached_tokens: None,
+        believed_tokens: None,
         session: None,
     });
     Ok(Reading::Requests)
