@@ -30,8 +30,11 @@ use crate::answer::Answer;
 use crate::pipeline;
 use crate::worker::Worker;
 
-/// Room for the head of a request, well above the limit that is told in words, and for what is read of bodies at once.
-const BUFFER: usize = 256 * 1024;
+/// Room for the head of a request, above the limit that is told in words; for what is read of a body at once; and for
+/// what is kept of an answer whose client does not take it.
+const LEAST_BUFFER: usize = 128 * 1024;
+/// How much more room there is than the limits of a head allow.
+const BEYOND_LIMITS: u64 = 32 * 1024;
 /// The most streams that a client has open on one connection.
 const MOST_STREAMS: u32 = 256;
 /// How much of a request's body a client may send ahead on a stream, and on all streams of a connection.
@@ -49,10 +52,10 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 pub(crate) async fn serve(stream: TcpStream, client: SocketAddr, worker: Rc<Worker>) {
     // Worth nothing to fail for: without it, answers are merely slower.
     let _ = stream.set_nodelay(true);
+    let Some(mut stream) = handshake::complete(stream, client, &worker).await else { return };
     let Some((protocol, read)) = preface::detect(&mut stream, &worker).await else { return };
     let state = Rc::new(State::new(&worker, protocol));
     let stream = Rc::new(ClientStream::new(stream, read, Rc::clone(&state)));
-    let Some(mut stream) = handshake::complete(stream, client, &worker).await else { return };
     let io = TokioIo::new(stream::Shared(Rc::clone(&stream)));
     let service = service_fn({
         let (worker, state) = (Rc::clone(&worker), Rc::clone(&state));
@@ -85,6 +88,13 @@ pub(crate) async fn serve(stream: TcpStream, client: SocketAddr, worker: Rc<Work
         }
     }
     stream::close(stream, &state).await;
+}
+
+/// How much a connection may keep of what comes and of what goes, each.
+fn buffer(worker: &Worker) -> usize {
+    let limits = &worker.rules().limits;
+    let head = limits.headers.saturating_add(limits.uri).saturating_add(BEYOND_LIMITS);
+    usize::try_from(head).unwrap_or(usize::MAX).max(LEAST_BUFFER)
 }
 
 /// Answers one request.
