@@ -51,6 +51,8 @@ pub(crate) struct Router {
     token_path: PathBuf,
     draining: Arc<AtomicBool>,
     access_log: AccessLog,
+    /// How long new requests are still taken once it is told to stop.
+    delay: Duration,
     grace: Duration,
 }
 
@@ -116,7 +118,7 @@ impl Router {
             None => AdminToken::make(admin_address.port()),
         }
         .map_err(|error| Failure::Running(error.to_string()))?;
-        let grace = config.timeouts.shutdown_grace;
+        let (delay, grace) = (config.timeouts.shutdown_delay, config.timeouts.shutdown_grace);
         let reloader = file.map(|(path, overrides)| {
             let (fleet, rules, watching) = (fleet.clone(), data_plane.rules(), Arc::clone(&metrics));
             Reloader::new(path, overrides, config, Arc::clone(&metrics), move |config| {
@@ -146,7 +148,7 @@ impl Router {
                 tracing::error!(%error, "the admin plane has stopped");
             }
         });
-        Ok(Router { data_plane, cloud, _tasks: tasks, admin_address, token_path, draining, access_log, grace })
+        Ok(Router { data_plane, cloud, _tasks: tasks, admin_address, token_path, draining, access_log, delay, grace })
     }
 
     /// Where clients go.
@@ -164,11 +166,13 @@ impl Router {
         &self.token_path
     }
 
-    /// Takes no new connections, lets requests under way finish within the grace period or until `hurry` resolves.
+    /// Says at once that nothing should be sent here any more; after the delay takes no new connections and lets requests
+    /// under way finish within the grace period, or until `hurry` resolves.
     pub(crate) async fn drain(self, hurry: impl Future<Output = ()>) {
         self.draining.store(true, Ordering::Release);
         let (data_plane, cloud, grace) = (self.data_plane, self.cloud, self.grace);
         let ending = async move {
+            tokio::time::sleep(self.delay).await;
             if data_plane.drain(grace).await == Drained::Truncating {
                 tracing::warn!(?grace, "some requests were still under way and were ended");
             }

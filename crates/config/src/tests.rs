@@ -48,6 +48,7 @@ timeouts:
   client_header: 5s
   client_body: 6s
   pool_idle: 7s
+  shutdown_delay: 5s
   shutdown_grace: 0s
 limits:
   body: 64MiB

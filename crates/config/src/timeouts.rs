@@ -40,7 +40,7 @@ pub struct Timeouts {
     #[serde(with = "duration")]
     #[schemars(schema_with = "duration::schema")]
     pub client_header: Duration,
-    /// Between two pieces of a request's body.
+    /// For the next kibibyte of a request's body, or what is left of it.
     #[serde(with = "duration")]
     #[schemars(schema_with = "duration::schema")]
     pub client_body: Duration,
@@ -49,7 +49,12 @@ pub struct Timeouts {
     #[serde(with = "duration")]
     #[schemars(schema_with = "duration::schema")]
     pub pool_idle: Duration,
-    /// For streams in flight to end after a request to stop.
+    /// How long new requests are still taken after a request to stop, while `/readyz` says already that none should be
+    /// sent: as long as load balancers in front take to notice.
+    #[serde(with = "duration::or_zero")]
+    #[schemars(schema_with = "duration::schema")]
+    pub shutdown_delay: Duration,
+    /// For streams in flight to end after that.
     #[serde(with = "duration::or_zero")]
     #[schemars(schema_with = "duration::schema")]
     pub shutdown_grace: Duration,
@@ -67,6 +72,7 @@ impl Default for Timeouts {
             client_header: Duration::from_secs(10),
             client_body: Duration::from_secs(30),
             pool_idle: Duration::from_secs(4),
+            shutdown_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(30),
         }
     }

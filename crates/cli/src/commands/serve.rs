@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
 /// Serves until asked to stop, then drains; a second signal ends it at once.
 pub(crate) async fn until_terminated(mut termination: Termination, router: Router) -> Outcome {
     termination.wait().await;
-    eprintln!("draining: requests under way finish, new ones are refused; once more to stop at once");
+    eprintln!("draining: requests under way finish, new ones are refused (after timeouts.shutdown_delay); once more to stop at once");
     router.drain(termination.wait()).await;
     Ok(())
 }

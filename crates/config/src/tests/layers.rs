@@ -62,6 +62,7 @@ fn what_is_not_said_has_its_default() {
         client_header: 10 * second,
         client_body: 30 * second,
         pool_idle: 4 * second,
+        shutdown_delay: Duration::ZERO,
         shutdown_grace: 30 * second,
     };
     assert_eq!(config.timeouts, timeouts);
@@ -97,6 +98,7 @@ fn every_key_arrives_where_it_belongs() {
         client_header: seconds(5),
         client_body: seconds(6),
         pool_idle: seconds(7),
+        shutdown_delay: seconds(5),
         shutdown_grace: Duration::ZERO,
     };
     assert_eq!(config.timeouts, timeouts);

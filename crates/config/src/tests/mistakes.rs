@@ -53,7 +53,7 @@ fn unknown_keys_are_named_with_what_is_allowed() {
     element_refused(
         "timeouts:\n  firstByte: 1s",
         "2:3: timeouts.firstByte: unknown key; did you mean `first_byte`? Allowed: connect, first_byte, idle, total, \
-         invocation, invocation_stream, client_header, client_body, pool_idle, shutdown_grace",
+         invocation, invocation_stream, client_header, client_body, pool_idle, shutdown_delay, shutdown_grace",
     );
     element_refused(
         "limits: { queue: { max-waiting: 1 } }",
