@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use isotherm_core::{Arm, Decision, Reason, SpillCause, StrategyName};
+use isotherm_core::{Arm, Decision, HashSeed, Reason, SpillCause, StrategyName};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::Outcome;
+use crate::{Outcome, Published, TracedRequest};
 
 /// The longest text of a client's choosing in a line, in characters; a longer one is cut.
 const LONGEST_TEXT: usize = 512;
@@ -60,9 +60,41 @@ pub struct AccessLogEntry {
     pub bytes_in: u64,
     /// Bytes of the response's body.
     pub bytes_out: u64,
+    /// Its prompt as hashes, where they are to be told, and the seed that they are told under.
+    pub prompt: Option<(Arc<TracedRequest>, HashSeed)>,
 }
 
 impl AccessLogEntry {
+    /// What is known of a traced request that has ended, in the form of the access log. `None` while it has not.
+    pub fn of_traced(traced: &Arc<TracedRequest>, seed: HashSeed) -> Option<AccessLogEntry> {
+        let ended = traced.ended()?;
+        Some(AccessLogEntry {
+            time: traced.time,
+            request_id: Arc::clone(&traced.request_id),
+            client: None,
+            principal: None,
+            method: "POST".into(),
+            path: "".into(),
+            api: None,
+            endpoint: Some(Arc::clone(&traced.endpoint)),
+            variant: Some(Arc::clone(&traced.variant)),
+            model: traced.model.clone(),
+            status: ended.status,
+            outcome: ended.outcome,
+            decision: ended.decision.clone(),
+            retries: 0,
+            queued: ended.queued,
+            time_to_first_token: ended.time_to_first_token,
+            duration: ended.at.since(traced.arrived),
+            prompt_tokens: ended.prompt_tokens,
+            cached_tokens: ended.cached_tokens,
+            output_tokens: ended.output_tokens,
+            bytes_in: 0,
+            bytes_out: 0,
+            prompt: Some((Arc::clone(traced), seed)),
+        })
+    }
+
     /// The entry without what would not be written anyway, so that waiting lines are small whatever clients send.
     pub(super) fn bounded(mut self) -> AccessLogEntry {
         for text in [&mut self.request_id, &mut self.method, &mut self.path] {
@@ -75,7 +107,7 @@ impl AccessLogEntry {
     }
 
     /// Appends the entry as one line of JSON.
-    pub(super) fn write_line(&self, buffer: &mut Vec<u8>) {
+    pub fn write_line(&self, buffer: &mut Vec<u8>) {
         let start = buffer.len();
         if serde_json::to_writer(&mut *buffer, &Line::from(self)).is_ok() {
             buffer.push(b'\n');
@@ -122,6 +154,20 @@ struct Line<'e> {
     output_tokens: Option<u64>,
     bytes_in: u64,
     bytes_out: u64,
+    #[serde(flatten)]
+    prompt: Option<PromptFields<'e>>,
+}
+
+/// The fields of a prompt.
+#[derive(Serialize)]
+struct PromptFields<'e> {
+    /// Keyed hashes of the prompt up to the ends of some of its blocks.
+    blocks: Vec<String>,
+    /// Where these end, in bytes.
+    ends: &'e [u32],
+    /// From which block to which the model itself has spoken, the last one not included.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    answers: Vec<(usize, usize)>,
 }
 
 /// The fields of a decision.
@@ -172,7 +218,16 @@ impl<'e> From<&'e AccessLogEntry> for Line<'e> {
             output_tokens: entry.output_tokens,
             bytes_in: entry.bytes_in,
             bytes_out: entry.bytes_out,
+            prompt: entry.prompt.as_ref().map(|(traced, seed)| PromptFields::of(traced, *seed)),
         }
+    }
+}
+
+impl<'e> PromptFields<'e> {
+    fn of(traced: &'e TracedRequest, seed: HashSeed) -> PromptFields<'e> {
+        let (published, trail) = (Published::new(seed), &traced.trail);
+        let blocks = trail.blocks.iter().map(|block| format!("{:016x}", published.block(trail, *block)));
+        PromptFields { blocks: blocks.collect(), ends: &trail.ends, answers: trail.answers() }
     }
 }
 

@@ -38,6 +38,7 @@ fn refused() -> AccessLogEntry {
         output_tokens: None,
         bytes_in: 0,
         bytes_out: 98,
+        prompt: None,
     }
 }
 

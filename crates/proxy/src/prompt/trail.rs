@@ -1,0 +1,190 @@
+//! A prompt as a trail of hashes: its blocks, and where its parts end. Only made where diagnostics are on.
+
+use isotherm_core::{BlockHasher, HashSeed, PromptDigest};
+use isotherm_telemetry::{Part, PartEnd, PartKind, Role, Trail};
+use isotherm_wire::api::Api;
+use isotherm_wire::request::{Mark, PromptSink, render};
+
+use super::Form;
+use super::blocks::Blocks;
+
+/// So many parts are told one by one; behind them, each message is one.
+const ONE_BY_ONE: usize = 64;
+
+/// The most parts that are told; the last one takes in what comes beyond.
+const MOST: usize = 1_024;
+
+/// The trail of a body; `None` where there is nothing in it that routing would look at. What separates caches is not in
+/// it yet.
+pub(crate) fn trail(body: &[u8], form: Form, seed: HashSeed) -> Option<Trail> {
+    let (digest, parts) = match form {
+        Form::Ignored => return None,
+        Form::Opaque => {
+            let mut hasher = BlockHasher::new(seed);
+            hasher.update(body);
+            (hasher.finish()?, Vec::new())
+        }
+        Form::Api(api) => Parts::read(body, api, seed)?,
+        Form::Unknown => Parts::read(body, Api::ChatCompletions, seed)?,
+    };
+    Some(Trail::new(&digest, parts.into()))
+}
+
+/// The hash of a text that separates caches; 0 of none.
+pub(crate) fn hash_of(seed: HashSeed, text: Option<&str>) -> u64 {
+    text.map_or(0, |text| {
+        let mut hasher = BlockHasher::new(seed);
+        hasher.update(text.as_bytes());
+        hasher.so_far().0.0
+    })
+}
+
+/// Cuts and hashes a prompt, and notes where its parts end.
+struct Parts {
+    blocks: Blocks,
+    parts: Vec<PartEnd>,
+    /// The part that is being given.
+    part: Part,
+    /// The role of the message comes next.
+    in_head: bool,
+    messages: u16,
+}
+
+impl Parts {
+    fn read(body: &[u8], api: Api, seed: HashSeed) -> Option<(PromptDigest, Vec<PartEnd>)> {
+        let part = Part { kind: PartKind::Prompt, role: Role::Nobody, message: Part::NO_MESSAGE };
+        let blocks = Blocks::new(seed);
+        let mut parts = Parts { blocks, parts: Vec::new(), part, in_head: false, messages: 0 };
+        render(body, api, &mut parts).ok()?;
+        parts.end_part();
+        Some((parts.blocks.finish()?, parts.parts))
+    }
+
+    /// A part ends here and another begins.
+    fn begin(&mut self, mark: Mark) {
+        self.end_part();
+        if mark == Mark::Message {
+            let message = self.messages;
+            self.messages = message.saturating_add(1).min(Part::NO_MESSAGE - 1);
+            self.part = Part { kind: PartKind::Head, role: Role::Other, message };
+            self.in_head = true;
+            return;
+        }
+        self.in_head = false;
+        self.part.kind = match mark {
+            Mark::Template | Mark::TemplateArguments | Mark::ReasoningEffort => PartKind::Template,
+            Mark::Documents => PartKind::Documents,
+            Mark::Tools => PartKind::Tools,
+            Mark::Continued => PartKind::Continued,
+            Mark::System => PartKind::System,
+            Mark::Message | Mark::Name | Mark::Answers => PartKind::Head,
+            // What stands before the messages is of one piece.
+            Mark::Text if self.part.kind == PartKind::System => PartKind::System,
+            Mark::Text => PartKind::Text,
+            Mark::Reasoning => PartKind::Reasoning,
+            Mark::Call => PartKind::Call,
+            Mark::Result | Mark::ResultEnd => PartKind::ToolResult,
+            Mark::Medium => PartKind::Medium,
+            Mark::Prompt | Mark::TokenIds | Mark::Bytes => PartKind::Prompt,
+        };
+    }
+
+    fn end_part(&mut self) {
+        let (chain, end) = self.blocks.so_far();
+        if end == self.parts.last().map_or(0, |last| last.end) {
+            return;
+        }
+        let part = PartEnd { chain, end, part: self.part };
+        let whole_message = PartEnd { part: Part { kind: PartKind::Message, ..self.part }, ..part };
+        let count = self.parts.len();
+        match self.parts.last_mut() {
+            Some(last) if count >= MOST || count >= ONE_BY_ONE && last.part.message == self.part.message => {
+                *last = whole_message;
+            }
+            _ => self.parts.push(part),
+        }
+    }
+}
+
+impl PromptSink for Parts {
+    fn prompt(&mut self, bytes: &[u8]) {
+        match bytes {
+            [Mark::BYTE, letter] => {
+                if let Some(mark) = Mark::of(*letter) {
+                    self.begin(mark);
+                }
+            }
+            role if std::mem::take(&mut self.in_head) => self.part.role = Role::of(role),
+            _ => {}
+        }
+        self.blocks.prompt(bytes);
+    }
+
+    fn media(&mut self, bytes: &[u8]) {
+        self.blocks.media(bytes);
+    }
+
+    fn end_message(&mut self) {
+        self.end_part();
+        self.blocks.end_message();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: HashSeed = HashSeed(3);
+
+    fn of(body: &str) -> Trail {
+        trail(body.as_bytes(), Form::Api(Api::ChatCompletions), SEED).unwrap()
+    }
+
+    fn told(trail: &Trail) -> Vec<(PartKind, Role, u16)> {
+        trail.parts.iter().map(|PartEnd { part, .. }| (part.kind, part.role, part.message)).collect()
+    }
+
+    #[test]
+    fn parts_are_told_by_what_they_are_and_where_they_end() {
+        let trail = of(r#"{"tools":[{"name":"f"}],"messages":[{"role":"system","content":"Be brief."},
+            {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{"url":"data:A"}}]}]}"#);
+        let none = Part::NO_MESSAGE;
+        assert_eq!(
+            told(&trail),
+            [
+                (PartKind::Tools, Role::Nobody, none),
+                (PartKind::Head, Role::System, 0),
+                (PartKind::Text, Role::System, 0),
+                (PartKind::Head, Role::User, 1),
+                (PartKind::Text, Role::User, 1),
+                (PartKind::Medium, Role::User, 1),
+            ]
+        );
+        assert!(trail.parts.is_sorted_by_key(|part| part.end));
+        let last = trail.parts.last().unwrap();
+        assert_eq!((last.end, Some(&last.chain)), (trail.bytes(), trail.blocks.last()));
+    }
+
+    #[test]
+    fn equal_beginnings_have_equal_parts_and_the_first_difference_is_in_the_first_that_differs() {
+        let of = |system: &str, user: &str| {
+            of(&format!(
+                r#"{{"messages":[{{"role":"system","content":"{system}"}},{{"role":"user","content":"{user}"}}]}}"#
+            ))
+        };
+        let (one, other, system) = (of("Be brief.", "Hi"), of("Be brief.", "Ho"), of("Be brief!", "Hi"));
+        let shared = |left: &Trail, right: &Trail| {
+            left.parts.iter().zip(&right.parts).take_while(|(left, right)| left == right).count()
+        };
+        assert_eq!((shared(&one, &other), shared(&one, &system), shared(&one, &one)), (3, 1, 4));
+    }
+
+    #[test]
+    fn a_long_conversation_is_told_message_by_message_and_within_bounds() {
+        let message = r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#;
+        let trail = of(&format!(r#"{{"messages":[{}]}}"#, vec![message; 3_000].join(",")));
+        assert_eq!(trail.parts.len(), MOST);
+        assert_eq!(trail.parts[200].part.kind, PartKind::Message);
+        assert_eq!(trail.parts.last().map(|part| part.end), Some(trail.bytes()));
+    }
+}
