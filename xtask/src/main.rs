@@ -1,8 +1,10 @@
-//! Developer commands: `cargo xtask test`, `agree`, `chaos`, `dist`, `perf`, `soak` and `real-engines`.
+//! Developer commands: `cargo xtask test`, `agree`, `alarms`, `chaos`, `compare`, `dist`, `perf`, `soak` and `real-engines`.
 
 mod agree;
+mod alarms;
 mod arguments;
 mod chaos;
+mod compare;
 mod dist;
 mod failure;
 mod machine;
@@ -24,7 +26,9 @@ Usage: cargo xtask COMMAND [OPTIONS]
 Commands:
   test          format, lints, dependencies, unit, property and end-to-end tests, real clients; what CI runs
   agree         the same scenario in the simulator and over HTTP; whether both say the same
+  alarms        an hour of emulated time in good health; no alarm may be raised
   chaos         random faults on a fleet under load; checks that no request is generated twice or left without a word
+  compare       ADAPTIVE against every other rule on every scenario; writes the table and the picture
   dist          a fully static binary, its archive and a container file, in dist/
   perf          what the router costs, beside nginx, HAProxy and other routers; and its instruction counts
   soak          closed-loop load at the machine's limit; checks that the router's memory stays flat
@@ -38,6 +42,8 @@ fn main() -> ExitCode {
     let done = match command.as_deref() {
         Some("test") => test::run(arguments),
         Some("agree") => agree::run(arguments),
+        Some("alarms") => alarms::run(arguments),
+        Some("compare") => compare::run(arguments),
         Some("chaos") => chaos::run(arguments),
         Some("dist") => dist::run(arguments),
         Some("perf") => perf::run(arguments),
