@@ -31,6 +31,18 @@ def test_an_equal_system_prompt_finds_the_warm_cache(client, model):
     assert usages[1].cache_read_input_tokens > 2_000
 
 
+def test_a_breakpoint_ends_the_prefix_by_which_requests_find_their_home(client, model):
+    def key(question, **mark):
+        system = [{"type": "text", "text": "The traveller shall keep every receipt. " * 20, **mark}]
+        answer = client.messages.with_raw_response.create(model=model, system=system, **ask(question))
+        assert answer.parse().content[0].text
+        return answer.headers["x-isotherm-key"]
+
+    mark = {"cache_control": {"type": "ephemeral"}}
+    assert key("Taxis?", **mark) == key("Hotels?", **mark)
+    assert key("Taxis?") != key("Hotels?"), "without it, so short a text is part of the key as a whole"
+
+
 def test_messages_stream(client, model):
     with client.messages.stream(model=model, **ask("Count to ten.")) as stream:
         text = "".join(stream.text_stream)

@@ -30,6 +30,12 @@ pub(crate) struct RoutingElement {
     /// fewest requests (`least-outstanding`), as SageMaker does.
     #[schemars(schema_with = "spill_schema")]
     pub(crate) spill: SpillRule,
+    /// Whether a client's own breakpoint (`prompt_cache_breakpoint`, `cache_control`) ends the prefix, where one stands
+    /// within `prefix_length`.
+    pub(crate) client_breakpoints: bool,
+    /// Whether the prefix of a JSON body on native paths is of its canonical form: white space and the order of keys
+    /// count no more. The body itself passes unchanged.
+    pub(crate) canonical_json: bool,
     /// Which share of the prefixes, in percent, goes by the strategy; the rest goes at random, for comparison.
     #[serde(serialize_with = "write_rollout", deserialize_with = "read_rollout")]
     #[schemars(with = "u32", range(min = 0, max = 100))]
@@ -38,12 +44,15 @@ pub(crate) struct RoutingElement {
 
 impl Default for RoutingElement {
     fn default() -> RoutingElement {
-        let PrefixAware { prefix_length, concurrency_threshold, spill } = PrefixAware::default();
+        let PrefixAware { prefix_length, concurrency_threshold, spill, client_breakpoints, canonical_json } =
+            PrefixAware::default();
         RoutingElement {
             strategy: Strategy::default().name(),
             prefix_length,
             concurrency_threshold,
             spill,
+            client_breakpoints,
+            canonical_json,
             rollout: Rollout::default(),
         }
     }
@@ -51,14 +60,26 @@ impl Default for RoutingElement {
 
 impl From<RoutingElement> for Routing {
     fn from(element: RoutingElement) -> Routing {
-        let RoutingElement { strategy, prefix_length, concurrency_threshold, spill, rollout } = element;
+        let RoutingElement {
+            strategy,
+            prefix_length,
+            concurrency_threshold,
+            spill,
+            client_breakpoints,
+            canonical_json,
+            rollout,
+        } = element;
         let strategy = match strategy {
             StrategyName::Random => Strategy::Random,
             StrategyName::RoundRobin => Strategy::RoundRobin,
             StrategyName::LeastOutstandingRequests => Strategy::LeastOutstandingRequests,
-            StrategyName::PrefixAware => {
-                Strategy::PrefixAware(PrefixAware { prefix_length, concurrency_threshold, spill })
-            }
+            StrategyName::PrefixAware => Strategy::PrefixAware(PrefixAware {
+                prefix_length,
+                concurrency_threshold,
+                spill,
+                client_breakpoints,
+                canonical_json,
+            }),
             StrategyName::Adaptive => Strategy::Adaptive,
         };
         Routing { strategy, rollout }

@@ -41,7 +41,7 @@ impl Default for Strategy {
 }
 
 /// The parameters of `PREFIX_AWARE`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrefixAware {
     /// How much of a request decides its home.
     pub prefix_length: PrefixLength,
@@ -49,6 +49,22 @@ pub struct PrefixAware {
     pub concurrency_threshold: ConcurrencyThreshold,
     /// Where a request goes whose home is full.
     pub spill: SpillRule,
+    /// A client's own breakpoint ends the prefix where it stands within `prefix_length`. Unless told otherwise, it does.
+    pub client_breakpoints: bool,
+    /// The prefix of a native JSON body is of its canonical form, not of its bytes. Unless told otherwise, it is not.
+    pub canonical_json: bool,
+}
+
+impl Default for PrefixAware {
+    fn default() -> PrefixAware {
+        PrefixAware {
+            prefix_length: PrefixLength::default(),
+            concurrency_threshold: ConcurrencyThreshold::default(),
+            spill: SpillRule::default(),
+            client_breakpoints: true,
+            canonical_json: false,
+        }
+    }
 }
 
 /// Where a request goes whose home is at the concurrency threshold.

@@ -11,11 +11,11 @@ use isotherm_core::{
 };
 use isotherm_fleet::{Component, Endpoint, Fleet, InstanceNow, ScoredInstance, Serving, Topology, Variant};
 use isotherm_wire::api::Api;
-use isotherm_wire::request::{CharacterCount, describe};
+use isotherm_wire::request::{CharacterCount, canonical, describe};
 use serde::{Deserialize, Serialize};
 
 use crate::headers::PREFIX_AWARE_ID;
-use crate::prompt::{Form, Look, Prompt, Read, Within, tenant_id};
+use crate::prompt::{End, Form, Look, Prompt, Read, Within, tenant_id};
 use crate::rescue::Failure;
 use crate::route::{Route, RuntimeApi};
 use crate::settings::Rules;
@@ -81,6 +81,9 @@ pub struct Prefix {
     pub text_length: usize,
     /// How much of it decides the home, at most.
     pub prefix_length: u32,
+    /// Where a breakpoint of the client's ends the prefix before that, in the same unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breakpoint: Option<usize>,
     /// Whether all of the text is within the prefix: then the question is part of the key, and another question to the
     /// same document has another home.
     pub covers_everything: bool,
@@ -94,6 +97,8 @@ pub enum Unit {
     Characters,
     /// Bytes of the body as it came.
     Bytes,
+    /// Bytes of the body's canonical form.
+    CanonicalBytes,
 }
 
 /// An instance's place in the order.
@@ -295,11 +300,23 @@ fn checked(id: Option<&str>) -> Result<Option<String>, ExplainError> {
 fn prefix(prompt: &Prompt, body: &[u8], form: Form, routing: &Routing) -> Option<Prefix> {
     let prefix_length = routing.prefix_length()?.get();
     let (unit, text_length) = match form {
+        _ if prompt.canonical => (Unit::CanonicalBytes, canonical_length(body)),
         _ if prompt.in_bytes => (Unit::Bytes, body.len()),
         Form::Api(api) => (Unit::Characters, characters(body, api)),
         _ => (Unit::Characters, characters(body, Api::ChatCompletions)),
     };
-    Some(Prefix { unit, text_length, prefix_length, covers_everything: !prompt.continued })
+    let breakpoint = (prompt.end == End::Breakpoint).then_some(prompt.taken);
+    Some(Prefix { unit, text_length, prefix_length, breakpoint, covers_everything: prompt.end == End::Text })
+}
+
+fn canonical_length(body: &[u8]) -> usize {
+    let mut length = 0;
+    // What has no canonical form is not keyed by it.
+    let _ = canonical(body, &mut |piece| {
+        length += piece.len();
+        true
+    });
+    length
 }
 
 fn characters(body: &[u8], api: Api) -> usize {

@@ -1,18 +1,21 @@
 //! What routing takes from a request's body: digests of its prefix or of all of it, and the fields that scope them.
 
 mod blocks;
+mod cut;
+mod trail;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use isotherm_core::{
-    BlockHasher, HashSeed, KeyScope, PrefixDigest, PrefixHasher, PrefixKey, PrefixLength, PromptDigest, Routing,
-    Strategy, prefix_key,
+    BlockHasher, HashSeed, KeyScope, PrefixDigest, PrefixKey, PromptDigest, Routing, Strategy, prefix_key,
 };
 use isotherm_wire::api::Api;
-use isotherm_wire::request::{Described, Malformed, Prefix, describe, render};
+use isotherm_wire::request::{Described, Malformed, describe, render};
 use isotherm_wire::sagemaker::Invocation;
 
 use self::blocks::Blocks;
+pub(crate) use self::cut::{Cut, End};
+pub(crate) use self::trail::{hash_of, trail};
 use crate::rescue::Failure;
 use crate::route::{Route, RuntimeApi};
 
@@ -57,8 +60,8 @@ impl Form {
 pub(crate) enum Look {
     /// Not at the prompt.
     Nowhere,
-    /// At so much of its beginning.
-    Prefix(PrefixLength),
+    /// At its beginning.
+    Prefix(Cut),
     /// At all of it, block by block.
     Blocks,
 }
@@ -67,7 +70,7 @@ impl Look {
     /// What a variant's strategy looks at.
     pub(crate) fn of(routing: &Routing) -> Look {
         match routing.strategy {
-            Strategy::PrefixAware(rules) => Look::Prefix(rules.prefix_length),
+            Strategy::PrefixAware(rules) => Look::Prefix(Cut::of(&rules)),
             Strategy::Adaptive => Look::Blocks,
             Strategy::Random | Strategy::RoundRobin | Strategy::LeastOutstandingRequests => Look::Nowhere,
         }
@@ -97,10 +100,12 @@ pub(crate) struct Prompt {
     pub(crate) blocks: Option<PromptDigest>,
     /// How much was taken for the prefix: characters, or bytes where `in_bytes`.
     pub(crate) taken: usize,
-    /// Whether the text goes on behind the prefix.
-    pub(crate) continued: bool,
-    /// Whether the prefix is of the body's bytes.
+    /// What ends the prefix.
+    pub(crate) end: End,
+    /// Whether the prefix is of the body's bytes, or of those of its canonical form.
     pub(crate) in_bytes: bool,
+    /// Whether it is of the canonical form.
+    pub(crate) canonical: bool,
 }
 
 impl Prompt {
@@ -111,7 +116,11 @@ impl Prompt {
             (Form::Opaque, _) => Ok(Prompt::default().with_bytes(body, look, seed)),
             (Form::Api(Api::Invocations), Look::Prefix(_)) => {
                 let described = describe(body, Api::Invocations, &mut |_: &str| false)?;
-                Ok(Prompt::of(&described).with_bytes(body, look, seed))
+                let read = Prompt::of(&described);
+                match look {
+                    Look::Prefix(cut) if cut.canonical_json => Ok(cut.take_canonical(body, seed, read)),
+                    _ => Ok(read.with_bytes(body, look, seed)),
+                }
             }
             (Form::Api(api), _) => Prompt::read_text(body, api, look, seed),
             (Form::Unknown, _) => Ok(Prompt::read_text(body, Api::ChatCompletions, look, seed).unwrap_or_default()),
@@ -121,14 +130,7 @@ impl Prompt {
     fn read_text(body: &[u8], api: Api, look: Look, seed: HashSeed) -> Result<Prompt, Malformed> {
         match look {
             Look::Nowhere => Ok(Prompt::of(&describe(body, api, &mut |_: &str| false)?)),
-            Look::Prefix(length) => {
-                let mut hasher = PrefixHasher::new(seed);
-                let mut update = |bytes: &[u8]| hasher.update(bytes);
-                let mut prefix = Prefix::new(length.get() as usize, &mut update);
-                let described = describe(body, api, &mut prefix)?;
-                let (taken, continued) = (prefix.characters(), prefix.continued());
-                Ok(Prompt { prefix: hasher.finish(), taken, continued, ..Prompt::of(&described) })
-            }
+            Look::Prefix(cut) => cut.take_text(body, api, seed),
             Look::Blocks => {
                 let mut blocks = Blocks::new(seed);
                 let described = render(body, api, &mut blocks)?;
@@ -141,12 +143,7 @@ impl Prompt {
         let read = Prompt { in_bytes: true, ..self };
         match look {
             Look::Nowhere => read,
-            Look::Prefix(length) => {
-                let taken = body.len().min(length.get() as usize);
-                let mut hasher = PrefixHasher::new(seed);
-                hasher.update(&body[..taken]);
-                Prompt { prefix: hasher.finish(), taken, continued: taken < body.len(), ..read }
-            }
+            Look::Prefix(cut) => cut.take_bytes(body, seed, read),
             Look::Blocks => {
                 let mut hasher = BlockHasher::new(seed);
                 hasher.update(body);
@@ -252,6 +249,8 @@ impl Read {
 
 #[cfg(test)]
 mod tests {
+    use isotherm_core::{PrefixAware, PrefixLength};
+
     use super::*;
 
     const SEED: HashSeed = HashSeed(0);
@@ -260,7 +259,10 @@ mod tests {
         Within { endpoint: "chat", variant: "AllTraffic", adapter: None, tenant: None, tenant_id: None };
 
     fn length(length: u64) -> Look {
-        Look::Prefix(PrefixLength::new(length).unwrap())
+        Look::Prefix(Cut::of(&PrefixAware {
+            prefix_length: PrefixLength::new(length).unwrap(),
+            ..PrefixAware::default()
+        }))
     }
 
     fn chat(body: &str, cut: u64) -> Prompt {
@@ -276,7 +278,7 @@ mod tests {
         let first = chat(r#"{"model":"m","messages":[{"role":"user","content":"policy: x"}]}"#, 7);
         let second = chat(r#"{"messages":[{"content":"policy: other","role":"user"}],"stream":true,"model":"m"}"#, 7);
         assert_eq!(key(&first), key(&second));
-        assert!(key(&first).is_some() && second.stream && second.continued && !first.in_bytes);
+        assert!(key(&first).is_some() && second.stream && second.end == End::Cut && !first.in_bytes);
         assert_ne!(key(&first), key(&chat(r#"{"model":"n","messages":[{"role":"user","content":"policy: x"}]}"#, 7)));
     }
 
@@ -293,7 +295,7 @@ mod tests {
         let native = |body: &[u8], cut| Prompt::read(body, Form::Api(Api::Invocations), length(cut), SEED).unwrap();
         let (a, b) = (native(b"\xff\x00same, then a", 8), native(b"\xff\x00same, then b", 8));
         assert_eq!(key(&a), key(&b));
-        assert!(a.in_bytes && a.taken == 8 && a.continued);
+        assert!(a.in_bytes && a.taken == 8 && a.end == End::Cut);
         assert_ne!(key(&native(b"\xff\x00same, then a", 99)), key(&native(b"\xff\x00same, then b", 99)));
         assert_eq!(native(br#"{"model":"m","inputs":"x"}"#, 9).model.as_deref(), Some("m"));
     }

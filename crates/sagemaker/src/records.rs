@@ -10,6 +10,7 @@ use isotherm_store::{StoreError, Table, Transaction};
 use serde::{Deserialize, Serialize};
 
 use crate::arn::ResourceKind;
+use crate::routing::Keying;
 use crate::shapes::{
     ComponentDeploymentConfig, ComponentSpecification, DeployedImage, DeploymentConfig, EndpointConfigSettings,
     EndpointStatus, InferenceComponentStatus, ModelSettings, PlacementStatus, ProductionVariant, Serverless, Tag,
@@ -198,6 +199,9 @@ pub struct VariantRecord {
     pub config: ProductionVariant,
     /// A strategy of Isotherm's own that was asked for by tag or environment; beats the configured one.
     pub strategy: Option<StrategyName>,
+    /// What tags ask prefix keys to be made of.
+    #[serde(default)]
+    pub keying: Keying,
     /// The share of traffic that it should get.
     pub desired_weight: f64,
     /// The share that it gets.

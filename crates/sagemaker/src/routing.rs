@@ -2,11 +2,14 @@
 //!
 //! Strategies that SageMaker does not know are asked for beside its model: by the tag [`STRATEGY_TAG`] of an endpoint
 //! configuration (for all its variants), or by [`STRATEGY_VARIABLE`] in the environment of a model's or component's
-//! container, which beats the tag. Both beat `RoutingConfig`.
+//! container, which beats the tag. Both beat `RoutingConfig`. What `PREFIX_AWARE` makes a key of is asked for by the tags
+//! [`CANONICAL_TAG`] and [`BREAKPOINTS_TAG`].
 
 use isotherm_core::{
     ConcurrencyThreshold, PrefixAware, PrefixLength, Rollout, Routing, SpillRule, Strategy, StrategyName,
 };
+
+use serde::{Deserialize, Serialize};
 
 use crate::records::{ComponentPlan, VariantRecord};
 use crate::shapes::{Environment, PrefixAwareRouting, RoutingConfig, RoutingStrategy, Tag};
@@ -14,17 +17,48 @@ use crate::shapes::{Environment, PrefixAwareRouting, RoutingConfig, RoutingStrat
 /// The tag of an endpoint configuration that asks for `ROUND_ROBIN` or `ADAPTIVE`.
 pub const STRATEGY_TAG: &str = "isotherm:routing-strategy";
 
+/// The tag of an endpoint configuration that says `true` where native JSON bodies are keyed by their canonical form.
+pub const CANONICAL_TAG: &str = "isotherm:canonical-json";
+
+/// The tag of an endpoint configuration that says `false` where clients' breakpoints end no prefix.
+pub const BREAKPOINTS_TAG: &str = "isotherm:client-breakpoints";
+
 /// The environment variable of a container that asks for `ROUND_ROBIN` or `ADAPTIVE`.
 pub const STRATEGY_VARIABLE: &str = "ISOTHERM_ROUTING_STRATEGY";
 
 /// How requests find their instance of a variant.
 pub fn of_variant(variant: &VariantRecord) -> Routing {
-    full(strategy(variant.strategy, variant.config.routing_config.as_ref()))
+    full(strategy(variant.strategy, variant.config.routing_config.as_ref(), variant.keying))
 }
 
 /// How requests find their copy of an inference component that the variant hosts.
 pub fn of_component(component: &ComponentPlan, variant: &VariantRecord) -> Routing {
-    full(strategy(component.strategy.or(variant.strategy), variant.config.routing_config.as_ref()))
+    full(strategy(component.strategy.or(variant.strategy), variant.config.routing_config.as_ref(), variant.keying))
+}
+
+/// What `PREFIX_AWARE` makes a key of, beside SageMaker's parameters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Keying {
+    /// Native JSON bodies by their canonical form.
+    pub canonical_json: bool,
+    /// Clients' breakpoints end no prefix.
+    pub ignore_breakpoints: bool,
+}
+
+impl Keying {
+    /// What the tags of an endpoint configuration ask for.
+    ///
+    /// # Errors
+    ///
+    /// A value that is neither `true` nor `false`.
+    pub fn asked_by_tags(tags: &[Tag]) -> Result<Keying, NotOurs> {
+        let says = |place: &'static str, unsaid: bool| match tags.iter().find(|tag| tag.key == place) {
+            None => Ok(unsaid),
+            Some(Tag { value, .. }) => value.parse().map_err(|_| NotOurs::Switch { place, given: value.clone() }),
+        };
+        Ok(Keying { canonical_json: says(CANONICAL_TAG, false)?, ignore_breakpoints: !says(BREAKPOINTS_TAG, true)? })
+    }
 }
 
 /// What is to be said of a variant that runs with another strategy than the one that was asked for.
@@ -53,18 +87,31 @@ pub fn asked_by_environment(environment: &Environment) -> Result<Option<Strategy
     environment.get(STRATEGY_VARIABLE).map(|value| parse(value, STRATEGY_VARIABLE)).transpose()
 }
 
-/// A strategy that can't be asked for beside SageMaker's model.
+/// A value that can't be asked for beside SageMaker's model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place} must be ROUND_ROBIN or ADAPTIVE, not {given:?}; RoutingConfig names the other strategies")]
-pub struct NotOurs {
-    place: &'static str,
-    given: String,
+pub enum NotOurs {
+    /// Not a strategy of Isotherm's own.
+    #[error("{place} must be ROUND_ROBIN or ADAPTIVE, not {given:?}; RoutingConfig names the other strategies")]
+    Strategy {
+        /// The tag or the variable.
+        place: &'static str,
+        /// Its value.
+        given: String,
+    },
+    /// Neither yes nor no.
+    #[error("{place} must be true or false, not {given:?}")]
+    Switch {
+        /// The tag.
+        place: &'static str,
+        /// Its value.
+        given: String,
+    },
 }
 
 fn parse(value: &str, place: &'static str) -> Result<StrategyName, NotOurs> {
     match value.parse() {
         Ok(name @ (StrategyName::RoundRobin | StrategyName::Adaptive)) => Ok(name),
-        _ => Err(NotOurs { place, given: value.to_owned() }),
+        _ => Err(NotOurs::Strategy { place, given: value.to_owned() }),
     }
 }
 
@@ -72,7 +119,7 @@ fn full(strategy: Strategy) -> Routing {
     Routing { strategy, rollout: Rollout::FULL }
 }
 
-fn strategy(asked: Option<StrategyName>, config: Option<&RoutingConfig>) -> Strategy {
+fn strategy(asked: Option<StrategyName>, config: Option<&RoutingConfig>, keying: Keying) -> Strategy {
     match (asked, config.map(|config| config.routing_strategy)) {
         (Some(StrategyName::RoundRobin), _) => Strategy::RoundRobin,
         (Some(StrategyName::Adaptive), _) => Strategy::Adaptive,
@@ -80,14 +127,14 @@ fn strategy(asked: Option<StrategyName>, config: Option<&RoutingConfig>) -> Stra
         (_, Some(RoutingStrategy::KvAware)) => Strategy::Adaptive,
         (_, Some(RoutingStrategy::LeastOutstandingRequests)) => Strategy::LeastOutstandingRequests,
         (_, Some(RoutingStrategy::PrefixAware)) => {
-            Strategy::PrefixAware(prefix_aware(config.and_then(|config| config.prefix_aware_routing_config)))
+            Strategy::PrefixAware(prefix_aware(config.and_then(|config| config.prefix_aware_routing_config), keying))
         }
         (_, Some(RoutingStrategy::Random) | None) => Strategy::Random,
     }
 }
 
 /// Both parameters were checked when the configuration was created; defaults stand in for one that is not there.
-fn prefix_aware(parameters: Option<PrefixAwareRouting>) -> PrefixAware {
+fn prefix_aware(parameters: Option<PrefixAwareRouting>, keying: Keying) -> PrefixAware {
     let length = parameters.and_then(|parameters| parameters.prefix_length);
     let threshold = parameters.and_then(|parameters| parameters.concurrency_threshold);
     PrefixAware {
@@ -96,6 +143,8 @@ fn prefix_aware(parameters: Option<PrefixAwareRouting>) -> PrefixAware {
             .and_then(|threshold| ConcurrencyThreshold::new(threshold.into()).ok())
             .unwrap_or_default(),
         spill: SpillRule::default(),
+        client_breakpoints: !keying.ignore_breakpoints,
+        canonical_json: keying.canonical_json,
     }
 }
 
@@ -109,11 +158,11 @@ mod tests {
 
     #[test]
     fn each_of_sagemakers_strategies_runs_as_one_of_ours() {
-        let of = |json: &str| strategy(None, Some(&config(json)));
+        let of = |json: &str| strategy(None, Some(&config(json)), Keying::default());
         assert_eq!(of(r#"{"RoutingStrategy":"RANDOM"}"#), Strategy::Random);
         assert_eq!(of(r#"{"RoutingStrategy":"LEAST_OUTSTANDING_REQUESTS"}"#), Strategy::LeastOutstandingRequests);
         assert_eq!(of(r#"{"RoutingStrategy":"KV_AWARE"}"#), Strategy::Adaptive);
-        assert_eq!(strategy(None, None), Strategy::Random);
+        assert_eq!(strategy(None, None, Keying::default()), Strategy::Random);
         let json = r#"{"RoutingStrategy":"PREFIX_AWARE",
             "PrefixAwareRoutingConfig":{"PrefixLength":2048,"ConcurrencyThreshold":7}}"#;
         let Strategy::PrefixAware(prefix_aware) = of(json) else { panic!("not PREFIX_AWARE") };
@@ -124,10 +173,26 @@ mod tests {
     fn our_strategies_beat_the_configured_one() {
         let random = config(r#"{"RoutingStrategy":"RANDOM"}"#);
         let tags = [Tag { key: STRATEGY_TAG.to_owned(), value: String::from("round-robin") }];
-        assert_eq!(strategy(asked_by_tags(&tags).unwrap(), Some(&random)), Strategy::RoundRobin);
+        let strategy = |asked| strategy(asked, Some(&random), Keying::default());
+        assert_eq!(strategy(asked_by_tags(&tags).unwrap()), Strategy::RoundRobin);
         let environment = Environment::from([(STRATEGY_VARIABLE.to_owned(), String::from("ADAPTIVE"))]);
-        assert_eq!(strategy(asked_by_environment(&environment).unwrap(), Some(&random)), Strategy::Adaptive);
+        assert_eq!(strategy(asked_by_environment(&environment).unwrap()), Strategy::Adaptive);
         assert_eq!(asked_by_tags(&[]), Ok(None));
+    }
+
+    #[test]
+    fn what_a_key_is_made_of_is_asked_for_by_tags() {
+        let tag = |key: &str, value: &str| Tag { key: key.to_owned(), value: value.to_owned() };
+        let tags = [tag(CANONICAL_TAG, "true"), tag(BREAKPOINTS_TAG, "false")];
+        let keying = Keying::asked_by_tags(&tags).unwrap();
+        let configured = config(r#"{"RoutingStrategy":"PREFIX_AWARE"}"#);
+        let Strategy::PrefixAware(rules) = strategy(None, Some(&configured), keying) else {
+            panic!("not PREFIX_AWARE")
+        };
+        assert!(rules.canonical_json && !rules.client_breakpoints);
+        assert_eq!(Keying::asked_by_tags(&[]), Ok(Keying::default()));
+        let refused = Keying::asked_by_tags(&[tag(CANONICAL_TAG, "yes")]).unwrap_err();
+        assert_eq!(refused.to_string(), "isotherm:canonical-json must be true or false, not \"yes\"");
     }
 
     #[test]

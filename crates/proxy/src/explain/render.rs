@@ -132,12 +132,19 @@ impl fmt::Display for Score {
 
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Prefix { unit, text_length, prefix_length, covers_everything } = self;
+        let Prefix { unit, text_length, prefix_length, breakpoint, covers_everything } = self;
         let (unit, whole) = match unit {
             Unit::Characters => ("characters", "text"),
             Unit::Bytes => ("bytes of the body", "body"),
+            Unit::CanonicalBytes => ("bytes of the body's canonical form", "body"),
         };
-        writeln!(f, "{text_length} {unit}; the first {prefix_length} decide its home")?;
+        match breakpoint {
+            Some(breakpoint) => writeln!(
+                f,
+                "{text_length} {unit}; the prefix ends at the client's breakpoint, behind {breakpoint}, which decide its home"
+            )?,
+            None => writeln!(f, "{text_length} {unit}; the first {prefix_length} decide its home")?,
+        }
         if *covers_everything && *text_length > 0 {
             writeln!(
                 f,

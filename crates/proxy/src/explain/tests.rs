@@ -62,6 +62,26 @@ fn a_text_within_the_prefix_is_told_to_have_a_home_of_its_own() {
 }
 
 #[test]
+fn it_tells_of_breakpoints_and_of_canonical_forms() {
+    let (fleet, rules) = fleet("prefix_length: 4096, canonical_json: true");
+    let marked = question(
+        r#"{"messages":[{"role":"user","content":[{"type":"text","text":"policy","cache_control":{"type":"ephemeral"}},
+            {"type":"text","text":"question"}]}]}"#,
+    );
+    let explanation = explain(&fleet, &rules, &Question { path: Some("/v1/messages"), ..marked }).unwrap();
+    let prefix = explanation.prefix.as_ref().unwrap();
+    assert_eq!((prefix.text_length, prefix.breakpoint, prefix.covers_everything), (14, Some(6), false));
+    let text = explanation.to_string();
+    assert!(text.contains("14 characters; the prefix ends at the client's breakpoint, behind 6"), "{text}");
+    let keys = [r#"{"inputs":"x","n":1}"#, r#"{ "n": 1, "inputs": "x" }"#].map(|body| {
+        let explanation = explain(&fleet, &rules, &question(body)).unwrap();
+        assert_eq!(explanation.prefix.as_ref().unwrap().unit, Unit::CanonicalBytes);
+        explanation.key.unwrap()
+    });
+    assert_eq!(keys[0], keys[1]);
+}
+
+#[test]
 fn it_tells_when_a_request_would_spill() {
     let (fleet, rules) = fleet("prefix_length: 6, concurrency_threshold: 2");
     let text = explain(&fleet, &rules, &question(CHAT)).unwrap().to_string();

@@ -17,6 +17,7 @@ pub(crate) fn check(tags: &[Tag]) -> Result<(), ServiceError> {
         })?;
     }
     routing::asked_by_tags(tags)?;
+    routing::Keying::asked_by_tags(tags)?;
     Ok(())
 }
 
@@ -33,6 +34,7 @@ mod tests {
     fn bad_tags_are_refused() {
         assert_eq!(refusal(&[("a", "1"), ("a", "2")]), "The tag key \"a\" was non-unique within the request.");
         assert_eq!(refusal(&[("AWS:a", "1")]), "Tag keys that begin with \"aws:\" are reserved: \"AWS:a\".");
+        assert!(refusal(&[("isotherm:canonical-json", "x")]).starts_with("isotherm:canonical-json must be "));
         assert!(refusal(&[("isotherm:routing-strategy", "x")]).starts_with("isotherm:routing-strategy must be "));
     }
 }

@@ -230,6 +230,7 @@ impl ScenarioFile {
                 prefix_length: self.routing.prefix_length.0,
                 concurrency_threshold: self.routing.concurrency_threshold.0,
                 spill: self.routing.spill,
+                ..PrefixAware::default()
             },
             strategies: self.strategies.into_iter().map(|rule| rule.0).collect(),
             duration: self.duration.0,

@@ -30,7 +30,7 @@ impl Routed {
 
     /// A scenario's parameters of PREFIX_AWARE.
     pub(super) fn by_scenario(parameters: PrefixAware) -> Routed {
-        let PrefixAware { prefix_length, concurrency_threshold, spill } = parameters;
+        let PrefixAware { prefix_length, concurrency_threshold, spill, .. } = parameters;
         let (length, threshold) = (prefix_length.get().to_string(), concurrency_threshold.get().to_string());
         Routed { spill: Some(spill), ..Routed::by_flags(Some(length), Some(threshold)) }
     }

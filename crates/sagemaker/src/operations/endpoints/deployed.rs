@@ -7,7 +7,7 @@ use crate::arn::ResourceKind;
 use crate::error::ServiceError;
 use crate::operations::Call;
 use crate::records::{Deployed, EndpointConfigRecord, ModelRecord, TAGS, VariantRecord, tags_key};
-use crate::routing;
+use crate::routing::{self, Keying};
 use crate::shapes::{DeployedImage, ProductionVariant, Timestamp};
 
 /// The configuration of this name, ready to be brought onto instances: nothing of it is in service yet.
@@ -19,14 +19,16 @@ pub(super) fn deployed(call: &Call<'_>, records: &impl Records, name: &str) -> R
     let EndpointConfigRecord { identity, settings, variants, shadow_variants } = call.endpoint_config(records, name)?;
     let tags =
         records.get(&TAGS, &tags_key(&identity.account, ResourceKind::EndpointConfig.in_arn(), &identity.name))?;
-    let tagged = routing::asked_by_tags(&tags.unwrap_or_default())?;
+    let tags = tags.unwrap_or_default();
+    let tagged = routing::asked_by_tags(&tags)?;
+    let keying = Keying::asked_by_tags(&tags)?;
     let mut models: Vec<ModelRecord> = Vec::new();
     for name in variants.iter().chain(&shadow_variants).flat_map(ProductionVariant::models) {
         if !models.iter().any(|model| model.identity.name.eq_ignore_ascii_case(name)) {
             models.push(call.model(records, name)?);
         }
     }
-    let variant = |config: ProductionVariant| variant(config, &models, tagged, call.now);
+    let variant = |config: ProductionVariant| variant(config, &models, (tagged, keying), call.now);
     let variants = variants.into_iter().map(variant).collect::<Result<Vec<_>, _>>()?;
     let shadow_variants = shadow_variants.into_iter().map(variant).collect::<Result<Vec<_>, _>>()?;
     Ok(Deployed { config_name: identity.name, settings, models, variants, shadow_variants })
@@ -44,7 +46,7 @@ pub(super) fn say_what_runs_otherwise(endpoint: &str, deployed: &Deployed) {
 fn variant(
     config: ProductionVariant,
     models: &[ModelRecord],
-    tagged: Option<StrategyName>,
+    (tagged, keying): (Option<StrategyName>, Keying),
     now: Timestamp,
 ) -> Result<VariantRecord, ServiceError> {
     let model = models
@@ -58,6 +60,7 @@ fn variant(
     let instances = config.initial_instance_count.or(least).unwrap_or(1);
     Ok(VariantRecord {
         strategy,
+        keying,
         desired_weight: config.initial_variant_weight.unwrap_or(1.0),
         current_weight: 0.0,
         desired_instance_count: instances,
