@@ -1,7 +1,6 @@
 """openai-python on SageMaker's OpenAI-compatible path, with the tokens that sagemaker-core makes."""
 
-import importlib.metadata
-import importlib.util
+from datetime import timedelta
 
 import botocore.credentials
 import openai
@@ -84,35 +83,41 @@ def test_an_inference_component_is_in_the_path(aws):
 
 
 def test_sagemaker_cores_tokens_are_taken_until_they_expire(start, aws, endpoint, tmp_path):
+    generate_token = pytest.importorskip("sagemaker.core.token_generator").generate_token
     keys = tmp_path / "keys"
     keys.write_text(f"alice aws:AKIDALICE:{SECRET}\n")
     keys.chmod(0o600)
     guarded = start("serve", "--instance", next(iter(aws.router.instances(endpoint))), "--keys-file", str(keys))
 
-    def complete(secret, seconds):
-        token = generate_token("AKIDALICE", secret, seconds)
+    def token(secret=SECRET, region="us-east-1", **lasting):
+        return generate_token(region, Holder(secret), **lasting)
+
+    def complete(token):
         return openai_client(guarded.url, "default", token).chat.completions.create(**ask("Hello"))
 
-    assert complete(SECRET, 60).choices[0].message.content
-    with pytest.raises((openai.AuthenticationError, openai.PermissionDeniedError)):
-        complete("wrong", 60)
-    expiring = openai_client(guarded.url, "default", generate_token("AKIDALICE", SECRET, 1))
+    # Its own default: twelve hours, the longest that there is.
+    for token_of_alice in (token(), token(expiry=timedelta(minutes=1)), token(region="eu-west-1")):
+        assert complete(token_of_alice).choices[0].message.content
+    refusals = openai.AuthenticationError, openai.PermissionDeniedError
+    for forged in (token("wrong"), token()[:-8] + "AAAAAAA=", "sagemaker-api-key-", token().removeprefix("sagemaker-")):
+        with pytest.raises(refusals):
+            complete(forged)
+    expiring = token(expiry=timedelta(seconds=1))
 
     def refusal():
         try:
-            expiring.chat.completions.create(**ask("Hello"))
-        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+            complete(expiring)
+        except refusals as error:
             return error
 
     assert "expired" in eventually(refusal).message.lower()
 
 
-def generate_token(access_key, secret, seconds):
-    """sagemaker-core's own file does it, loaded alone: the package around it would load pandas, scipy and more."""
-    files = importlib.metadata.files("sagemaker-core")
-    path = next(file.locate() for file in files if file.name == "token_generator.py")
-    spec = importlib.util.spec_from_file_location("token_generator", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    credentials = botocore.credentials.Credentials(access_key, secret)
-    return module._generate_token(credentials, "us-east-1", seconds)
+class Holder:
+    """Provides the credentials of one key, in the form that the generator asks for."""
+
+    def __init__(self, secret):
+        self.secret = secret
+
+    def load(self):
+        return botocore.credentials.Credentials("AKIDALICE", self.secret)
