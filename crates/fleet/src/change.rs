@@ -8,7 +8,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use isotherm_config::{ApiKey, InstanceUrl};
-use isotherm_core::{InstanceId, Weight};
+use isotherm_core::{InstanceId, Routing, Weight};
+use tracing::info;
 
 use crate::reconcile::Desired;
 use crate::{Fleet, InstanceNow, InstanceStatus, Origin, Owner, Topology, Variant};
@@ -111,6 +112,12 @@ pub enum ChangeError {
         /// The endpoint.
         endpoint: String,
     },
+    /// The endpoint is a control plane's, and so is how it routes.
+    #[error("endpoint {endpoint:?} is managed: its RoutingConfig says how it routes; change it by UpdateEndpoint")]
+    ManagedRouting {
+        /// The endpoint.
+        endpoint: String,
+    },
     /// It is the variant's last instance.
     #[error(
         "{id:?} is the last instance of variant {variant:?}: without it nothing would answer; add another one first"
@@ -181,6 +188,27 @@ impl Fleet {
             }
             self.publish(topology.endpoints().to_vec());
             Ok(self.status(&one))
+        })
+    }
+
+    /// Changes how a variant chooses an instance, until the file is read again or the process ends. Returns what is in
+    /// force then.
+    pub fn set_routing(
+        &self,
+        endpoint: &str,
+        variant: &str,
+        change: impl FnOnce(Routing) -> Routing,
+    ) -> Result<Routing, ChangeError> {
+        self.write(|_, topology| {
+            let variant = find_variant(topology, Some(endpoint), Some(variant))?;
+            if refuse_if_managed(topology, variant).is_err() {
+                return Err(ChangeError::ManagedRouting { endpoint: endpoint.to_owned() });
+            }
+            let plan = variant.plan();
+            let routing = change(plan.routing);
+            variant.set_plan(isotherm_config::Variant { routing, ..(*plan).clone() });
+            info!(endpoint, variant = %variant.name(), strategy = %routing.strategy.name(), "strategy changed by the admin API");
+            Ok(routing)
         })
     }
 

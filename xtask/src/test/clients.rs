@@ -29,6 +29,9 @@ fn tests(python: &Path, node_modules: Option<&Path>) -> Result<(), Failure> {
         let [prometheus, promtool] = programs;
         pytest.env("PROMETHEUS", prometheus).env("PROMTOOL", promtool);
     }
+    if let Some(chromium) = chromium() {
+        pytest.env("CHROMIUM", chromium);
+    }
     if let Some([nginx]) = of_debian("nginx", ["usr/sbin/nginx"]) {
         pytest.env("NGINX", nginx);
     }
@@ -95,6 +98,22 @@ fn of_debian<const N: usize>(package: &str, programs: [&str; N]) -> Option<[Path
         println!("{package}: {failure}");
     }
     is_there().then_some(unpacked)
+}
+
+/// The browser from the path; in CI, where this runs as root on Debian, installed with what it needs.
+fn chromium() -> Option<PathBuf> {
+    if !machine::has("chromium") && machine::is_ci() && machine::has("apt-get") {
+        let apt = |arguments: &[&str]| {
+            let mut command = machine::command("apt-get");
+            machine::run(command.env("DEBIAN_FRONTEND", "noninteractive").args(arguments))
+        };
+        let install = ["--quiet", "--yes", "--no-install-recommends", "install", "chromium"];
+        let installed = apt(&install).or_else(|_| apt(&["--quiet", "update"]).and_then(|()| apt(&install)));
+        if let Err(failure) = installed {
+            println!("chromium: {failure}");
+        }
+    }
+    machine::has("chromium").then(|| PathBuf::from("chromium"))
 }
 
 /// Unpacks the package instead of installing it: nothing else of it is wanted, least of all its service.

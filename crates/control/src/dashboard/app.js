@@ -1,12 +1,14 @@
 // Asks the router for its overview again and again, and shows it.
 
-import { bars, clock, compact, distribution, element, fillTable, number, percent, shareMap, shareOverTime, spark } from "./draw.js";
+import {
+  bars, clock, compact, distribution, element, fillTable, flows, number, percent, prefixMap, shareMap, shareOverTime, spark,
+} from "./draw.js";
 import { languages } from "./words.js";
 
 const EVERY = 2000, LONGEST_WAIT = 30000, STALE_AFTER = 12, OUTCOMES = ["hit", "miss", "spill", "unknown"];
 const find = id => document.getElementById(id);
 
-let words = languages.en, overview = null, answered = 0, paused = false, wait = EVERY, timer = null, chosen = null;
+let words = languages.en, overview = null, kept = null, analysis = null, answered = 0, paused = false, wait = EVERY, timer = null, chosen = null;
 // The token stays in this tab: other tabs, and this one once it is closed, do not have it.
 let token = sessionStorage.getItem("isotherm-token");
 
@@ -19,10 +21,13 @@ async function look() {
   if (!token) return signIn("");
   if (!paused && !document.hidden) {
     try {
-      const answer = await ask("api/overview?points=180&requests=50");
+      const verdict = find("verdict").value;
+      const [answer, listed] = await Promise.all([ask("api/overview?points=180&requests=50"),
+        ask(`api/requests?limit=50${verdict ? `&verdict=${verdict}` : ""}`)]);
       if (answer.status === 401) return signIn(words.token_wrong);
       if (!answer.ok) throw new Error(`${answer.status}`);
       [overview, answered, wait] = [await answer.json(), Date.now(), EVERY];
+      kept = listed.ok ? await listed.json() : null;
       find("trouble").hidden = true;
       show();
     } catch (problem) {
@@ -47,22 +52,84 @@ function signIn(problem) {
 function translate() {
   document.documentElement.lang = find("language").value === "zh" ? "zh-CN" : "en";
   for (const spoken of document.querySelectorAll("[data-say]")) spoken.textContent = words[spoken.dataset.say];
+  const verdict = find("verdict"), asked = verdict.value;
+  verdict.replaceChildren(...["", "hit", "miss", "unknown", "failed"].map(value =>
+    element("option", { value }, value ? words.verdicts[value] : words.all)));
+  verdict.value = asked;
   find("pause").textContent = paused ? words.resume : words.pause;
 }
 
 function show() {
+  const signedIn = !find("sign-in").hidden;
   find("sign-in").hidden = true;
   find("board").hidden = false;
+  // What had the focus is gone.
+  if (signedIn) find("main").focus();
   const variant = chooseVariant();
   showState();
+  showAlerts();
   if (!variant) return;
   find("routing").textContent =
     words.routing(variant.strategy, variant.prefix_length, variant.concurrency_threshold, variant.rollout);
   showTiles(variant);
   showCharts(variant);
+  showPrefixes(variant);
+  showMoves();
+  showRivals(variant);
   showInstances(variant);
-  showPrefixes();
+  showRouting(variant);
+  showEndpoints();
+  showVerdicts();
+  showAnalysis();
   showRequests();
+}
+
+/** What other strategies would have had of the same requests, and what the one in force saves. */
+function showRivals({ shadow }) {
+  const rivals = shadow?.strategies ?? [];
+  const named = one => one.strategy + (one.prefix_length ? ` ${one.prefix_length}` : "") + (one.in_force ? ` (${words.in_force})` : "");
+  const saved = shadow?.saved && words.saves(compact(shadow.saved.tokens_per_hour),
+    shadow.saved.instance_seconds_per_hour === null ? null : compact(shadow.saved.instance_seconds_per_hour),
+    shadow.saved.money_per_hour === null ? null : number(shadow.saved.money_per_hour, 2));
+  const better = shadow?.better && words.better(shadow.better.strategy, percent(shadow.better.hit_rate_gain));
+  chart("rivals", words.rivals_title, [better, saved, words.rivals_note].filter(Boolean).join(" "),
+    rivals.length ? bars(words.rivals_title, rivals.map(one => ({ name: named(one), value: one.hit_rate ?? 0, words: percent(one.hit_rate) })),
+      null, null, 300) : null,
+    [[words.strategy], [words.length, true], [words.threshold_title, true], [words.hit_rate, true], [words.busiest, true]],
+    () => rivals.map(one => [one.in_force ? `${one.strategy} (${words.in_force})` : one.strategy, number(one.prefix_length),
+      number(one.concurrency_threshold), percent(one.hit_rate), percent(one.busiest_share)]), kept?.on ? words.waiting_rivals : words.empty_rivals);
+}
+
+/** Why each of the last requests hit or missed, where they are kept as hashes. */
+function showVerdicts() {
+  const own = (kept?.requests ?? []).filter(one => `${one.endpoint}/${one.variant}` === chosen);
+  find("analyse").disabled = !kept?.on;
+  if (!own.length) return find("verdicts").replaceChildren(emptyBody(kept?.on ? words.empty_requests : words.empty_verdicts));
+  const why = one => (words.reasons[one.reason] ?? one.reason) + (one.part ? `: ${one.part}` : "");
+  const tag = { hit: "good", miss: "other", failed: "bad" };
+  fillTable(find("verdicts"), words.verdicts_title,
+    [[words.ended, true], [words.request, false, "key"], [words.verdict], [words.why], [words.instance], [words.tokens, true], [words.cached, true],
+      [words.here, true], [words.best], [words.nearest]],
+    own.map(one => [`${Math.max(0, Math.round(overview.time - one.time))} ${words.seconds_ago}`, one.request_id.slice(0, 24),
+      element("span", { class: `tag ${tag[one.verdict] ?? ""}` }, words.verdicts[one.verdict]),
+      why(one), one.placed ? short(one.placed.instance) : "–", number(one.prompt_tokens), number(one.cached_tokens), number(one.here_tokens),
+      one.best ? `${short(one.best.instance)}: ${number(one.best.tokens)}` : "–",
+      one.nearest ? words.before(one.nearest.request_id.slice(0, 24), number(one.nearest.seconds_before, 1), number(one.nearest.shared_tokens)) : "–"]));
+}
+
+/** What the last requests share, when it was asked for. */
+function showAnalysis() {
+  if (!analysis) return find("analysis").replaceChildren();
+  const { requests, sharing, reported_hit_rate, notes } = analysis.findings;
+  const lines = [words.analysed(number(requests), sharing ? percent(sharing.infinite_hit_rate.value) : "–", percent(reported_hit_rate))];
+  if (sharing) lines.push(words.shared(number(sharing.shared_lengths.p50), number(sharing.shared_lengths.p90)));
+  if (sharing?.reuse_seconds) lines.push(words.reused(number(sharing.reuse_seconds.p50, 1), number(sharing.reuse_seconds.p90, 1)));
+  const table = element("table");
+  fillTable(table, words.curve, [[words.cache_size, true], [words.hit_rate, true]],
+    (sharing?.curve ?? []).map(point => [number(point.cache_tokens), percent(point.hit_rate.value)]));
+  find("analysis").replaceChildren(...lines.map(line => element("p", {}, line)),
+    ...(sharing?.curve.length ? [element("div", { class: "scroll", role: "group", tabindex: "0", "aria-label": words.curve }, table)] : []),
+    ...notes.map(note => element("p", { class: "note" }, note)));
 }
 
 function chooseVariant() {
@@ -83,6 +150,15 @@ function showState() {
   if (find("state").textContent !== said) find("state").textContent = said;
   find("state").className = `state ${good ? "good" : "bad"}`;
   showAge();
+}
+
+function showAlerts() {
+  const alerts = overview.alerts ?? [];
+  find("alerts").hidden = alerts.length === 0;
+  const row = ({ alert, state, severity, summary, description, since }) => element("li", { title: alert },
+    element("span", { class: `tag ${state === "firing" ? "bad" : "other"}` }, words.alert_states[state]), " ",
+    element("strong", {}, summary), ` (${severity}, ${words.alert_since(new Date(since * 1000).toLocaleTimeString())}). `, description);
+  find("alerts-list").replaceChildren(...alerts.map(row));
 }
 
 function showAge() {
@@ -160,7 +236,7 @@ function shareRows(instances, steps) {
 }
 
 /** Fills a chart's card; the table is filled while it is open. */
-function chart(name, title, note, drawing, columns, rows) {
+function chart(name, title, note, drawing, columns, rows, empty = words.empty_chart) {
   const card = document.querySelector(`[data-chart=${name}]`);
   if (!card.firstChild) {
     const id = `chart-${name}`;
@@ -173,7 +249,7 @@ function chart(name, title, note, drawing, columns, rows) {
   }
   const [heading, remark, figure, details] = card.children;
   [heading.textContent, remark.textContent, details.firstChild.textContent] = [title, note, words.table];
-  figure.replaceChildren(drawing ?? element("p", { class: "empty" }, words.empty_chart));
+  figure.replaceChildren(drawing ?? element("p", { class: "empty" }, empty));
   if (details.open) fillTable(details.querySelector("table"), title, columns, rows());
 }
 
@@ -183,10 +259,10 @@ function showInstances({ endpoint, variant, instances, concurrency_threshold }) 
   const focused = document.activeElement?.dataset?.drain;
   fillTable(find("instances"), words.instances_title,
     [[words.instance], [words.state], [words.flight, true], [words.share, true], [words.fair, true], [words.hit_rate, true],
-      [words.expected, true], [words.upstream_errors, true], [words.origin], [words.action]],
+      [words.expected, true], [words.engine_queue, true], [words.kv_cache, true], [words.upstream_errors, true], [words.origin], [words.action]],
     instances.map(one => [one.id, element("span", { class: `tag ${TAGS[one.availability]}`, title: one.problem }, words.states[one.availability]),
       number(one.in_flight) + (concurrency_threshold ? ` / ${concurrency_threshold}` : ""), percent(one.share), percent(one.fair_share),
-      percent(one.hit_rate), percent(one.expected_hit_rate), number(one.upstream_errors), one.origin, drainButton(endpoint, variant, one)]));
+      percent(one.hit_rate), percent(one.expected_hit_rate), number(one.engine?.waiting), percent(one.engine?.kv_cache_usage), number(one.upstream_errors), one.origin, drainButton(endpoint, variant, one)]));
   if (focused) document.querySelector(`[data-drain="${CSS.escape(focused)}"]`)?.focus();
 }
 
@@ -205,13 +281,59 @@ function drainButton(endpoint, variant, one) {
   return button;
 }
 
-function showPrefixes() {
+function showPrefixes({ instances }) {
   const prefixes = overview.hot_prefixes.filter(prefix => `${prefix.endpoint}/${prefix.variant}` === chosen);
-  if (!prefixes.length) return find("prefixes").replaceChildren(emptyBody(words.empty_prefixes));
-  fillTable(find("prefixes"), words.prefixes_title,
+  const rows = prefixes.slice(0, 12).map(({ key, share, prompt_tokens, holders }) => ({ share,
+    name: `${key.slice(0, 8)} · ${prompt_tokens === null ? "–" : compact(prompt_tokens)}`,
+    holders: new Map(holders.map(holder => [holder.instance, holder.share])) }));
+  chart("prefixes", words.prefixes_title, words.prefixes_note,
+    rows.length ? prefixMap(words.prefixes_title, rows, instances.slice(0, 16).map(one => one.id), words) : null,
     [[words.prefix, false, "key"], [words.share, true], [words.hit_rate, true], [words.tokens, true], [words.holders]],
-    prefixes.map(prefix => [prefix.key.slice(0, 16), percent(prefix.share), percent(prefix.hit_rate), number(prefix.prompt_tokens),
-      prefix.holders.map(holder => `${short(holder.instance)} ${percent(holder.share)}`).join(", ")]));
+    () => prefixes.map(prefix => [prefix.key.slice(0, 16), percent(prefix.share), percent(prefix.hit_rate), number(prefix.prompt_tokens),
+      prefix.holders.map(holder => `${short(holder.instance)} ${percent(holder.share)}`).join(", ")]), words.empty_prefixes);
+}
+
+/** Which of the hot prefixes got another home when instances came or went: the last change as a picture, all as a table. */
+function showMoves() {
+  const changes = overview.fleet_changes.filter(change => `${change.endpoint}/${change.variant}` === chosen);
+  const last = changes.find(change => change.moves.length);
+  const pairs = new Map();
+  for (const { from, to } of last?.moves ?? []) {
+    const name = `${from}\n${to}`;
+    pairs.set(name, { from: short(from), to: short(to), count: (pairs.get(name)?.count ?? 0) + 1 });
+  }
+  const named = ids => ids.map(short).join(", ") || "–";
+  const note = last ? words.moves_last(clock(last.time), named(last.came), named(last.went), last.moved, last.followed) : words.moves_note;
+  chart("moves", words.moves_title, note, pairs.size ? flows(words.moves_title, [...pairs.values()]) : null,
+    [[words.time], [words.came], [words.went], [words.moved, true], [words.followed, true], [words.where]],
+    () => changes.map(change => [clock(change.time), named(change.came), named(change.went), number(change.moved), number(change.followed),
+      change.moves.map(({ key, from, to }) => `${key.slice(0, 8)}: ${short(from)} → ${short(to)}`).join("; ")]),
+    changes.length ? words.moves_none : words.empty_moves);
+}
+
+function showEndpoints() {
+  fillTable(find("endpoints"), words.endpoints_title,
+    [[words.endpoint], [words.variant], [words.traffic, true], [words.strategy], [words.instances_up, true], [words.components]],
+    overview.endpoints.flatMap(({ name, managed, variants, components }) => variants.map(one => [
+      managed ? `${name} (${words.managed})` : name, one.shadow ? `${one.name} (${words.shadow})` : one.name, percent(one.traffic),
+      one.strategy, `${one.available} / ${one.instances}`, components.join(", ") || "–"])));
+  const under = overview.deployments;
+  if (!under.length) return find("deployments").replaceChildren();
+  const table = element("table");
+  fillTable(table, words.deployments_title, [[words.endpoint], [words.state], [words.configuration], [words.failure]],
+    under.map(one => [one.endpoint, element("span", { class: `tag ${one.status.includes("Fail") ? "bad" : "other"}` }, one.status),
+      one.config, one.failure ?? "–"]));
+  find("deployments").replaceChildren(element("h3", { id: "deployments-title" }, words.deployments_title),
+    element("div", { class: "scroll", role: "group", tabindex: "0", "aria-labelledby": "deployments-title" }, table));
+}
+
+/** Fills the form with what is in force, unless somebody is at it. */
+function showRouting(variant) {
+  const form = find("route");
+  if (form.closest("details").open) return;
+  for (const name of ["strategy", "prefix_length", "concurrency_threshold", "rollout"]) {
+    form.elements[name].value = variant[name] ?? "";
+  }
 }
 
 function showRequests() {
@@ -220,14 +342,29 @@ function showRequests() {
   fillTable(find("requests"), words.requests_title,
     [[words.ended, true], [words.prefix, false, "key"], [words.reason], [words.instance], [words.home], [words.place, true],
       [words.flight, true], ["TTFT ms", true], [words.duration + " ms", true], [words.tokens, true], [words.cached, true],
-      [words.expected, true], [words.outcome_status, true]],
+      [words.expected, true], [words.outcome_status, true], [words.alternatives]],
     requests.map(request => [`${Math.max(0, Math.round(overview.time - request.time))} ${words.seconds_ago}`,
       request.key?.slice(0, 16) ?? "–", request.cause ? `${request.reason} (${request.cause})` : request.reason,
       short(request.instance), request.home ? short(request.home) + (request.home_in_flight !== null ? ` (${request.home_in_flight})` : "") : "–",
       request.place === null ? "–" : `${request.place} / ${request.eligible}`, number(request.in_flight), number(request.ttft_ms, 1),
       number(request.duration_ms), number(request.prompt_tokens), number(request.cached_tokens), number(request.expected_cached_tokens),
-      `${request.status}${request.outcome === "ok" ? "" : " " + request.outcome}`]));
+      `${request.status}${request.outcome === "ok" ? "" : " " + request.outcome}`, alternatives(request)]));
 }
+
+/** Where else its key would have led: the first in its order, with what they have in flight now. */
+const alternatives = ({ order, instance }) => order.filter(one => one.instance !== instance)
+  .map(one => `${short(one.instance)} (${one.eligible ? one.in_flight : words.passed_over})`).join(", ") || "–";
+
+/** Sends a change and says what came of it. */
+async function send(path, method, body, said) {
+  const answer = await ask(path, { method, body: JSON.stringify(body) });
+  find("done").textContent = answer.ok ? said : (await answer.json()).error.message;
+  if (answer.ok) look();
+  return answer.ok;
+}
+
+const given = form => Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== "")
+  .map(([name, value]) => [name, form.elements[name].type === "number" ? Number(value) : value]));
 
 const emptyBody = said => element("tbody", {}, element("tr", {}, element("td", { class: "empty" }, said)));
 const short = id => id.replace(/^https?:\/\//, "").slice(-24);
@@ -239,12 +376,32 @@ find("sign-in").addEventListener("submit", event => {
   sessionStorage.setItem("isotherm-token", token);
   look();
 });
+find("add").addEventListener("submit", async event => {
+  event.preventDefault();
+  const [endpoint, variant] = chosen.split("/"), added = given(event.target);
+  if (await send("api/instances", "POST", { ...added, endpoint, variant }, words.added(added.url))) event.target.reset();
+});
+find("route").addEventListener("submit", async event => {
+  event.preventDefault();
+  const [endpoint, variant] = chosen.split("/").map(encodeURIComponent), change = given(event.target);
+  if (!confirm(words.route_ask(change.strategy))) return;
+  const done = await send(`api/endpoints/${endpoint}/variants/${variant}/routing`, "PUT", change, words.routed(change.strategy));
+  if (done) event.target.closest("details").open = false;
+});
 find("pause").addEventListener("click", () => {
   paused = !paused;
   find("pause").setAttribute("aria-pressed", paused);
   translate();
   showAge();
   if (!paused) look();
+});
+find("verdict").addEventListener("change", look);
+find("analyse").addEventListener("click", async () => {
+  find("analysis").replaceChildren(element("p", { class: "note" }, words.analysing));
+  const answer = await ask("api/analysis"), told = await answer.json();
+  analysis = answer.ok ? told : null;
+  if (answer.ok) showAnalysis();
+  else find("analysis").replaceChildren(element("p", { class: "problem" }, told.error.message));
 });
 find("variant").addEventListener("change", event => { chosen = event.target.value; show(); });
 find("language").addEventListener("change", event => speak(event.target.value));

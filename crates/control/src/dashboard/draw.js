@@ -130,8 +130,8 @@ export function shareMap(label, rows) {
 }
 
 /** A bar for each row: { name, value, words, full, gone }, with a line at the bound if there is one. */
-export function bars(label, rows, bound, boundName) {
-  const [width, left, right, step, top] = [560, 170, 90, 26, 6];
+export function bars(label, rows, bound, boundName, left = 170) {
+  const [width, right, step, top] = [left === 170 ? 560 : 1160, 90, 26, 6];
   const height = top + rows.length * step + (bound ? 20 : 4);
   const most = Math.max(1e-9, bound ?? 0, ...rows.map(row => row.value)) * 1.05;
   const x = value => left + (width - left - right) * value / most;
@@ -145,6 +145,53 @@ export function bars(label, rows, bound, boundName) {
   });
   if (bound) shapes.push(rule(x(bound), top - 2, x(bound), height - 18, "bound"),
     text(x(bound), height - 4, `${boundName} ${bound}`, { "text-anchor": "middle", class: "soft" }));
+  return canvas(label, width, height, shapes);
+}
+
+/** A row per prefix: how large it is, which instances hold it (the stronger, the more), and how much it is asked for. */
+export function prefixMap(label, rows, instances, words) {
+  const [width, left, bars, step, top] = [560, 150, 150, 24, 22];
+  const cell = Math.min(60, (width - left - bars - 14) / Math.max(1, instances.length));
+  const height = top + rows.length * step + 4;
+  const from = left + cell * instances.length + 14, most = Math.max(.01, ...rows.map(row => row.share));
+  const x = share => from + (width - from - 58) * share / most;
+  const shapes = [text(left - 8, 14, words.size, { "text-anchor": "end", class: "soft" }),
+    text(from, 14, words.heat, { class: "soft" })];
+  // Where columns are wide enough, the ends of their instances' names tell them apart; a pointer tells the whole name.
+  if (cell < 36) shapes.push(text(left, 14, words.held, { class: "soft" }));
+  else shapes.push(...instances.map((instance, at) => text(left + (at + .5) * cell - 1, 14, instance.split(/[-:/]/).at(-1).slice(-6),
+    { "text-anchor": "middle", class: "soft" })));
+  rows.forEach((row, index) => {
+    const y = top + index * step;
+    shapes.push(text(left - 8, y + 15, row.name, { "text-anchor": "end" }));
+    instances.forEach((instance, at) => {
+      const part = row.holders.get(instance) ?? 0;
+      shapes.push(shape("rect", { x: left + at * cell, y: y + 1, width: cell - 2, height: step - 4, class: part ? "cell" : "gone",
+        fill: part ? "var(--hit)" : null, "fill-opacity": part ? (.15 + .85 * part).toFixed(2) : null },
+      shape("title", {}, `${instance}: ${percent(part)}`)));
+    });
+    shapes.push(shape("rect", { x: from, y: y + 2, width: Math.max(1, x(row.share) - from), height: step - 7, class: "bar" }),
+      text(x(row.share) + 6, y + 15, percent(row.share)));
+  });
+  return canvas(label, width, height, shapes);
+}
+
+/** From where to where: pairs of { from, to, count }; the thicker, the more. */
+export function flows(label, pairs) {
+  const [width, left, right, step, top] = [560, 180, 180, 30, 8];
+  const side = name => [...new Set(pairs.map(pair => pair[name]))].sort();
+  const [sources, targets] = [side("from"), side("to")];
+  const height = top + Math.max(sources.length, targets.length) * step + 6;
+  const most = Math.max(...pairs.map(pair => pair.count));
+  const y = (names, name) => top + (names.indexOf(name) + .5) * step;
+  const shapes = pairs.map(({ from, to, count }) => {
+    const [a, b, middle] = [y(sources, from), y(targets, to), width / 2];
+    return shape("path", { d: `M${left} ${a}C${middle} ${a} ${middle} ${b} ${width - right} ${b}`, class: "flow",
+      "stroke-width": (1.5 + 12 * count / most).toFixed(1) });
+  });
+  const total = (name, whose) => pairs.filter(pair => pair[whose] === name).reduce((sum, pair) => sum + pair.count, 0);
+  shapes.push(...sources.map(name => text(left - 8, y(sources, name) + 4, `${name} −${total(name, "from")}`, { "text-anchor": "end" })),
+    ...targets.map(name => text(width - right + 8, y(targets, name) + 4, `+${total(name, "to")} ${name}`)));
   return canvas(label, width, height, shapes);
 }
 

@@ -1,0 +1,227 @@
+"""The dashboard in a real browser: complete, for everyone (axe-core), at every width, in both languages, by keyboard.
+
+ISOTHERM_PICTURES=FOLDER writes the pictures of docs/ there.
+"""
+
+import os
+import pathlib
+import random
+import re
+import threading
+import time
+import urllib.parse
+
+import httpx2
+import pytest
+
+from browser import Browser
+
+POLICY = "The traveller keeps every receipt. "
+LOOKS = [
+    {"width": 1400, "dark": False, "language": "en"},
+    {"width": 1400, "dark": True, "language": "en"},
+    {"width": 1400, "dark": True, "language": "zh"},
+    {"width": 320, "dark": False, "language": "zh"},
+    {"width": 320, "dark": True, "language": "en"},
+]
+
+
+@pytest.fixture(scope="module")
+def browser(needs, tmp_path_factory):
+    browser = Browser(needs("chromium"), tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.stop()
+
+
+@pytest.fixture(scope="module")
+def axe():
+    """The source of axe-core, from the packages for Node."""
+    modules = os.environ.get("NODE_PATH")
+    if not modules:
+        message = "axe-core is not installed"
+        pytest.fail(message) if os.environ.get("CI") in ("true", "1") else pytest.skip(message)
+    return (pathlib.Path(modules) / "axe-core/axe.min.js").read_text()
+
+
+@pytest.fixture(scope="module")
+def watched(start):
+    """A router that has served something, lost an instance, and spilled."""
+    router = start("up", "--engines", "4", "--speed", "20")
+    model = httpx2.get(router.url + "/v1/models").json()["data"][0]["id"]
+
+    def ask(policy, question, answer=16):
+        messages = [{"role": "system", "content": f"Policy {policy}. " + POLICY * 150}, {"role": "user", "content": question}]
+        usage = {"include_usage": True}
+        body = {"model": model, "messages": messages, "max_tokens": answer, "stream": True, "stream_options": usage}
+        httpx2.post(router.url + "/v1/chat/completions", json=body, timeout=30).raise_for_status()
+
+    def some(first):
+        for number in range(first, first + 36):
+            ask(number * number % 9, f"Question {number}?")
+
+    some(0)
+    crowd = [threading.Thread(target=ask, args=(1, f"At once {number}?", 200)) for number in range(14)]
+    [one.start() for one in crowd]
+    [one.join() for one in crowd]
+    wait_for_step(router)
+    token = token_of(router)
+    instance = overview(router, token)["hot_prefixes"][0]["holders"][0]["instance"]
+    with admin(router, token) as client:
+        client.post(f"/api/instances/{urllib.parse.quote(instance, safe='')}/drain").raise_for_status()
+    wait_for_step(router)
+    some(100)
+    wait_for_step(router)
+    router.token = token
+    return router
+
+
+def admin(router, token):
+    return httpx2.Client(base_url=router.admin, headers={"authorization": f"Bearer {token}"})
+
+
+def token_of(router):
+    return pathlib.Path(re.search(r"token in (\S+)\)", "".join(router.lines))[1]).read_text().strip()
+
+
+def overview(router, token):
+    with admin(router, token) as client:
+        return client.get("/api/overview").raise_for_status().json()
+
+
+def wait_for_step(router):
+    """Until the counters were read once more: every five seconds."""
+    token = token_of(router)
+    steps = lambda: (overview(router, token)["variants"][0]["series"]["time"] or [0])[-1]
+    before, deadline = steps(), time.monotonic() + 12
+    while steps() == before:
+        assert time.monotonic() < deadline, "no step in 12 s"
+        time.sleep(0.2)
+
+
+def signed_in(browser, router, **look):
+    page = browser.page(router.admin + "/", **look)
+    page.wait_until("document.getElementById('sign-in') && !document.getElementById('sign-in').hidden")
+    page.run(f"document.getElementById('token').value = {router.token!r}; document.querySelector('#sign-in button').click()")
+    page.wait_until("!document.getElementById('board').hidden && document.querySelectorAll('figure svg').length >= 6")
+    return page
+
+
+def violations(page, axe):
+    page.run(axe + "; 0")
+    found = page.run("axe.run(document, { resultTypes: ['violations'] }).then(done => JSON.stringify(done.violations"
+                     ".map(one => [one.id, one.nodes.slice(0, 3).map(node => node.html)])))")
+    return found
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=lambda look: f"{look['width']}-{'dark' if look['dark'] else 'light'}-{look['language']}")
+def test_nothing_keeps_anybody_out(browser, axe, watched, look):
+    page = signed_in(browser, watched, **look)
+    page.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    page.wait_until("[...document.querySelectorAll('[data-chart] details')].every(one => one.querySelector('tbody'))")
+    assert violations(page, axe) == "[]"
+    assert page.run("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
+    assert page.run("document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[look["language"]]
+
+
+def test_the_sign_in_keeps_nobody_out(browser, axe, watched):
+    page = browser.page(watched.admin + "/", width=320)
+    page.wait_until("document.getElementById('sign-in') && !document.getElementById('sign-in').hidden")
+    assert violations(page, axe) == "[]"
+    page.run("document.getElementById('token').value = 'wrong'; document.querySelector('#sign-in button').click()")
+    page.wait_until("document.getElementById('token-problem').textContent.length > 0")
+
+
+def test_every_chart_shows_what_happened_and_has_its_table(browser, watched):
+    page = signed_in(browser, watched)
+    for chart in ("ttft", "hit", "shares", "flight", "reasons", "prefixes", "moves", "rivals"):
+        assert page.run(f"document.querySelector('[data-chart={chart}] figure svg') !== null"), chart
+        page.run(f"document.querySelector('[data-chart={chart}] details').open = true")
+        page.wait_until(f"document.querySelectorAll('[data-chart={chart}] tbody tr').length > 0")
+    text = page.run("document.body.innerText")
+    for told in ("spill", "draining", "hot prefixes got another home", "AllTraffic"):
+        assert told in text, told
+    assert page.run("document.querySelectorAll('#requests tbody tr').length") > 10
+    assert page.run("document.querySelectorAll('#verdicts tbody tr').length") > 10
+    page.run("document.getElementById('verdict').value = 'miss'; document.getElementById('verdict').dispatchEvent(new Event('change'))")
+    page.wait_until("[...document.querySelectorAll('#verdicts tbody .tag')].every(tag => tag.textContent === 'miss')")
+    page.run("document.getElementById('analyse').click()")
+    page.wait_until("document.getElementById('analysis').innerText.includes('requests:')")
+
+
+def test_the_keyboard_reaches_everything(browser, watched):
+    page = signed_in(browser, watched)
+    assert page.run("document.activeElement.id") == "main", "signing in takes the form with the focus away"
+    page.send("Page.reload")
+    page.wait_until("document.getElementById('board') && !document.getElementById('board').hidden")
+    page.key("Tab")
+    assert page.run("document.activeElement.className") == "skip"
+    reached = []
+    for _ in range(60):
+        page.key("Tab")
+        reached.append(page.run("document.activeElement.dataset.drain ? 'drain' : document.activeElement.id || document.activeElement.tagName"))
+    for wanted in ("variant", "pause", "language", "FIGURE", "SUMMARY", "drain"):
+        assert wanted in reached, (wanted, reached)
+
+
+def test_a_strategy_is_switched_and_an_instance_added(browser, watched):
+    page = signed_in(browser, watched)
+    page.run("window.confirm = () => true")
+    page.run("document.getElementById('route').closest('details').open = true")
+    page.run("document.getElementById('route').elements.concurrency_threshold.value = 7;"
+             "document.querySelector('#route button').click()")
+    page.wait_until("document.getElementById('routing').textContent.includes('threshold 7')")
+    page.run("document.querySelector('#add [name=url]').value = 'http://127.0.0.1:9'; document.querySelector('#add button').click()")
+    page.wait_until("document.getElementById('instances').innerText.includes('127.0.0.1:9')")
+    with admin(watched, watched.token) as client:
+        client.delete("/api/instances/http%3A%2F%2F127.0.0.1%3A9").raise_for_status()
+
+
+def test_it_says_so_when_the_router_is_gone(browser, start):
+    router = start("up", "--engines", "1", "--speed", "20")
+    router.token = token_of(router)
+    page = browser.page(router.admin + "/")
+    page.wait_until("document.getElementById('sign-in') && !document.getElementById('sign-in').hidden")
+    page.run(f"document.getElementById('token').value = {router.token!r}; document.querySelector('#sign-in button').click()")
+    page.wait_until("!document.getElementById('board').hidden")
+    assert "Nothing yet" in page.run("document.body.innerText")
+    router.stop()
+    page.wait_until("!document.getElementById('trouble').hidden")
+
+
+@pytest.fixture(scope="module")
+def busy(start):
+    """A router with two minutes of a life: many questions about few policies, and an instance that is drained."""
+    router = start("up", "--engines", "6", "--speed", "4")
+    router.token = token_of(router)
+    model = httpx2.get(router.url + "/v1/models").json()["data"][0]["id"]
+    ends = time.monotonic() + 120
+
+    def client(seed):
+        chance = random.Random(seed)
+        while time.monotonic() < ends:
+            policy = min(int(chance.expovariate(0.22)), 24)
+            system = f"Policy {policy}. " + POLICY * (120 + 25 * policy)
+            messages = [{"role": "system", "content": system}, {"role": "user", "content": f"Question {chance.random()}?"}]
+            body = {"model": model, "messages": messages, "max_tokens": chance.randrange(40, 160), "stream": True,
+                    "stream_options": {"include_usage": True}}
+            httpx2.post(router.url + "/v1/chat/completions", json=body, timeout=60)
+            time.sleep(chance.expovariate(4))
+
+    clients = [threading.Thread(target=client, args=(seed,)) for seed in range(36)]
+    [one.start() for one in clients]
+    time.sleep(70)
+    with admin(router, router.token) as caller:
+        caller.post("/api/instances/AllTraffic-4/drain").raise_for_status()
+    time.sleep(35)
+    yield router
+    [one.join() for one in clients]
+
+
+@pytest.mark.skipif("ISOTHERM_PICTURES" not in os.environ, reason="pictures are made when they are asked for")
+@pytest.mark.parametrize("name, look", [
+    ("dashboard-light", {}), ("dashboard-dark", {"dark": True}), ("dashboard-narrow", {"width": 390}),
+    ("dashboard-chinese", {"language": "zh"}),
+])
+def test_pictures_are_made(browser, busy, name, look):
+    page = signed_in(browser, busy, **look)
+    page.picture(pathlib.Path(os.environ["ISOTHERM_PICTURES"]) / f"{name}.png")
