@@ -8,16 +8,19 @@ use serde::Deserialize;
 use crate::access_log::AccessLogTarget;
 use crate::address;
 use crate::admin::{AdminElement, ListenAddress};
+use crate::alerts::Alerts;
 use crate::allow_paths::AllowedPath;
 use crate::auth::AuthElement;
 use crate::aws::AwsElement;
+use crate::diagnostics::Diagnostics;
 use crate::endpoints::EndpointElement;
+use crate::guards::Guards;
 use crate::limits::Limits;
-use crate::timeouts::Timeouts;
-use crate::yaml::Located;
 use crate::otlp::Otlp;
-
+use crate::timeouts::Timeouts;
 use crate::tls::{InstancesTlsElement, TlsElement};
+use crate::yaml::Located;
+
 /// The configuration of an Isotherm router.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -26,11 +29,11 @@ pub(crate) struct File {
     /// Address and port of the data plane; 127.0.0.1:8080 when absent. Beyond loopback only with `auth`.
     #[schemars(schema_with = "address::schema")]
     pub(crate) listen: Option<Located<ListenAddress>>,
-    /// The admin plane: metrics, health, changes of the fleet.
-    pub(crate) admin: AdminElement,
     /// TLS of the data plane; in the clear when absent.
     #[schemars(with = "TlsElement")]
     pub(crate) tls: Option<Located<TlsElement>>,
+    /// The admin plane: metrics, health, changes of the fleet.
+    pub(crate) admin: AdminElement,
     /// Who may call: a mapping with `keys_file`, or `none` for anyone.
     #[schemars(with = "AuthElement")]
     pub(crate) auth: Option<Located<AuthElement>>,
@@ -59,10 +62,27 @@ pub(crate) struct File {
     /// the directory of this file.
     #[schemars(extend("default" = "off"))]
     pub(crate) access_log: AccessLogTarget,
+    /// Whether its lines have the prompts as hashes, keyed with the hash seed, for `isotherm analyze`: some kilobytes a
+    /// line.
+    pub(crate) access_log_prompts: bool,
+    /// What is kept of the last requests, as hashes: for `isotherm explain --request`, shadow strategies and `isotherm
+    /// analyze --router`. Off when absent; `{}` turns it on.
+    #[schemars(with = "Diagnostics")]
+    pub(crate) diagnostics: Option<Diagnostics>,
     /// How long the router waits, and for what.
     pub(crate) timeouts: Timeouts,
     /// How much the router takes in before it refuses.
     pub(crate) limits: Limits,
+    /// The most that a request may ask an engine for.
+    pub(crate) guards: Guards,
+    /// TLS to instances with an `https://` URL; without it, their certificates are checked as this machine does it.
+    #[schemars(with = "InstancesTlsElement")]
+    pub(crate) instances_tls: Option<Located<InstancesTlsElement>>,
+    /// What the router itself warns of, and whom it tells.
+    pub(crate) alerts: Alerts,
+    /// Where traces and metrics are sent in OpenTelemetry's protocol; nowhere when absent. Read at start.
+    #[schemars(with = "Otlp")]
+    pub(crate) otlp: Option<Otlp>,
     /// What clients call by name; the first is the default one.
     pub(crate) endpoints: Vec<Located<EndpointElement>>,
     /// SageMaker's control plane: models, endpoints and what else is made through AWS's APIs; none when absent.

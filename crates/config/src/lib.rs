@@ -7,16 +7,20 @@
 mod access_log;
 mod address;
 mod admin;
+mod alerts;
 mod allow_paths;
 mod auth;
 mod aws;
 mod byte_size;
 mod context;
+mod diagnostics;
 mod dns_name;
 mod duration;
 mod endpoints;
+mod engine_metrics;
 mod environment;
 mod file;
+mod guards;
 mod hash_seed;
 mod health;
 mod instance_url;
@@ -25,25 +29,30 @@ mod keys;
 mod limits;
 mod load;
 mod name;
+mod otlp;
 mod overrides;
 mod problem;
 mod routing;
-mod otlp;
 mod schema;
 mod suggest;
 mod timeouts;
+mod tls;
 mod value;
+mod warnings;
 mod yaml;
 
-mod tls;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-mod warnings;
 
 use isotherm_core::HashSeed;
+pub use isotherm_tls::{ClientTls, ServerTls};
 
 pub use access_log::{AccessLogError, AccessLogTarget};
 pub use address::AddressError;
 pub use admin::Admin;
+pub use alerts::{
+    Above, Alerts, CacheRule, DisagreementRule, FirstTokenRule, HitRateRule, HotPrefixRule, IllRule, OffRule,
+    RestartRule, WebhookUrl, WebhookUrlError,
+};
 pub use allow_paths::{AllowedPath, AllowedPathError};
 pub use auth::Auth;
 pub use aws::{
@@ -51,16 +60,20 @@ pub use aws::{
     Region, RegionError, StaticProvider,
 };
 pub use byte_size::ByteSizeError;
-pub use dns_name::{DnsName, DnsNameError, Records};
+pub use diagnostics::Diagnostics;
+pub use dns_name::{DnsName, DnsNameError, HostName, Records};
 pub use duration::DurationError;
 pub use endpoints::{Endpoint, TrafficWeight, TrafficWeightError, Variant};
+pub use engine_metrics::EngineMetrics;
 pub use environment::Environment;
+pub use guards::{Guards, MediaUrls};
 pub use health::{Health, ProbePath, ProbePathError};
 pub use instance_url::{Host, InstanceUrl, Scheme, UrlError};
 pub use instances::{ApiKey, IdError, InstanceEntry, InstanceSource};
 pub use keys::{KeyHolder, KeyName, KeyNameError, KeyRing, NewKey, NewSigningKey, SigningKey};
 pub use limits::{Limits, Queue};
 pub use name::{Name, NameError};
+pub use otlp::Otlp;
 pub use overrides::Overrides;
 pub use problem::{ConfigError, Origin, Place, Problem};
 pub use schema::schema;
@@ -71,7 +84,8 @@ pub use timeouts::Timeouts;
 pub struct Config {
     /// Where the data plane listens.
     pub listen: SocketAddr,
-pub use otlp::Otlp;
+    /// TLS of the data plane; in the clear when `None`.
+    pub tls: Option<ServerTls>,
     /// The admin plane.
     pub admin: Admin,
     /// Who may call the data plane.
@@ -82,18 +96,28 @@ pub use otlp::Otlp;
     pub expose_decisions: bool,
     /// Whether the router asks for the token counts of streams whose client does not, and takes them out again.
     pub inject_include_usage: bool,
-    /// TLS of the data plane; in the clear when `None`.
-    pub tls: Option<ServerTls>,
     /// Whether the requests of each key carry a `cache_salt` of its tenant to the engine.
     pub inject_cache_salt: bool,
     /// Further paths that pass to the default endpoint.
     pub allow_paths: Vec<AllowedPath>,
     /// Where the line of each finished request goes.
     pub access_log: AccessLogTarget,
+    /// Whether its lines have the prompts as hashes, too.
+    pub access_log_prompts: bool,
+    /// What is kept of the last requests; nothing when `None`.
+    pub diagnostics: Option<Diagnostics>,
+    /// Where traces and metrics are sent; nowhere when `None`.
+    pub otlp: Option<Otlp>,
     /// How long the router waits, and for what.
     pub timeouts: Timeouts,
     /// How much the router takes in before it refuses.
     pub limits: Limits,
+    /// What requests may not ask engines for.
+    pub guards: Guards,
+    /// TLS to instances with an `https://` URL that say nothing of their own; as this machine does it when `None`.
+    pub instances_tls: Option<ClientTls>,
+    /// What the router itself warns of.
+    pub alerts: Alerts,
     /// At least one unless `aws` is there; the first is the default one.
     pub endpoints: Vec<Endpoint>,
     /// SageMaker's control plane; none when `None`.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use isotherm_core::HashSeed;
+use isotherm_tls::Protocols;
 
 use crate::auth::AuthElement;
 use crate::context::Context;
@@ -15,7 +16,10 @@ use crate::overrides::{AuthSetting, Given, Settings};
 use crate::problem::{Origin, Place, Problems};
 use crate::routing::RoutingElement;
 use crate::yaml::{self, Located};
-use crate::{Admin, Auth, Config, ConfigError, Endpoint, Environment, Health, Overrides, aws, hash_seed};
+use crate::{
+    Admin, Auth, Config, ConfigError, Diagnostics, Endpoint, EngineMetrics, Environment, Health, Overrides, aws,
+    hash_seed,
+};
 
 impl Config {
     /// Loads a configuration: `file` when there is one, the environment over it, the flags over both. Reads the files
@@ -66,26 +70,32 @@ impl Loader<'_> {
         let directory = self.context.directory();
         let access_log = value_of(&self.settings.access_log).unwrap_or_else(|| file.access_log.relative_to(directory));
         let written = endpoints::endpoints(file.endpoints, &mut self.context);
-        Config {
-            listen,
-            admin,
-            auth,
         let mut endpoints = self.endpoints(written, file.aws.is_some());
         let variants = endpoints.iter_mut().flat_map(|endpoint| &mut endpoint.variants);
         let shared = instances::share_tls(variants.flat_map(|variant| &mut variant.instances), instances_tls.as_ref());
         if let Err(message) = shared {
             self.context.problems.add(self.context.whole(), message);
         }
+        Config {
+            listen,
+            tls,
+            admin,
+            auth,
             hash_seed,
             expose_decisions: value_of(&self.settings.expose_decisions).unwrap_or(file.expose_decisions),
-            tls,
             inject_include_usage: file.inject_include_usage,
             inject_cache_salt: file.inject_cache_salt,
             allow_paths: file.allow_paths,
             access_log,
+            access_log_prompts: file.access_log_prompts,
+            diagnostics: self.diagnostics(file.diagnostics),
+            otlp: file.otlp,
             timeouts: file.timeouts,
             limits: file.limits,
-            endpoints: self.endpoints(written, file.aws.is_some()),
+            guards: file.guards,
+            alerts: file.alerts,
+            instances_tls,
+            endpoints,
             aws: file.aws.map(|element| aws::aws(element, &mut self.context)),
         }
     }
@@ -146,6 +156,15 @@ impl Loader<'_> {
                 }
                 Auth::None
             }
+        }
+    }
+
+    /// What is kept of requests: a flag turns it on or off, the file says how.
+    fn diagnostics(&self, written: Option<Diagnostics>) -> Option<Diagnostics> {
+        match value_of(&self.settings.diagnostics) {
+            Some(true) => Some(written.unwrap_or_default()),
+            Some(false) => None,
+            None => written,
         }
     }
 
@@ -241,6 +260,7 @@ impl Loader<'_> {
             weight: TrafficWeight::default(),
             routing: routing.into(),
             health: Health::default(),
+            engine_metrics: EngineMetrics::default(),
             instances,
         };
         Endpoint { name: Name::constant("default"), variants: vec![variant] }

@@ -38,6 +38,8 @@ inject_include_usage: true
 inject_cache_salt: true
 allow_paths: [/v1/audio/*, /tokenize]
 access_log: ./access.log
+access_log_prompts: true
+diagnostics: { requests_per_second: 100, memory: 4MiB, tell_clients: true, instance_hour_price: 98.5 }
 timeouts:
   connect: 500ms
   first_byte: 5m
@@ -57,6 +59,22 @@ limits:
   uri: 8192
   connections: 5
   queue: { max_waiting: 0, max_bytes: 1MiB, timeout: 1s }
+guards: { max_tokens: 4096, choices: 8, logprobs: 20, media_urls: public }
+alerts:
+  enabled: true
+  webhooks: ["http://alerts.internal:9095/hook?token=secret", "https://hooks.example/x"]
+  repeat: 1h
+  window: 2m
+  least_requests: 10
+  hit_rate: { enabled: true, for: 5m, below: 0.4, repeats: 0.6 }
+  cache_pressure: { for: 0s, above: 0.5 }
+  hot_prefix: { above: 0.6, skew: 3 }
+  spills: { above: 0.3 }
+  instance_ill: { for: 2m }
+  first_token: { p95: 800ms }
+  prefix_caching_off: { enabled: false }
+  replicas_disagree: { for: 1m }
+  engine_restarted: { within: 1m }
 endpoints:
   - name: chat
     variants:
@@ -69,15 +87,16 @@ endpoints:
           spill: least-outstanding
           rollout: 25
         health: { path: /healthz, interval: 1s, timeout: 2s, failures: 5 }
+        engine_metrics: { enabled: true, path: /prometheus, interval: 10s, timeout: 1s }
         instances:
           - { url: "http://10.0.0.1:8000/", id: one, weight: 2, max_in_flight: 16, api_key_env: ENGINE_KEY }
           - { dns: "srv+http://_vllm._tcp.internal", weight: 0.5, resolve_interval: 30s }
+          - { url: "https://10.0.0.2", tls: { verify: false } }
       - { name: b, weight: 0, routing: { strategy: Round_Robin }, instances: [] }
+instances_tls: { ca: cert.pem, cert: cert.pem, key: key.pem, server_name: engine.internal }
 aws:
   account_id: "000000000042"
-          - { url: "https://10.0.0.2", tls: { verify: false } }
   region: eu-central-1
-instances_tls: { ca: cert.pem, cert: cert.pem, key: key.pem, server_name: engine.internal }
   regions: [eu-central-1, eu-west-1]
   data_dir: state
   async_dir: buckets

@@ -94,3 +94,50 @@ impl Address {
         tls.connect(tcp, identity.as_ref().ok_or_else(nameless)?).await
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests {
+    use isotherm_tls::ClientFiles;
+
+    use super::*;
+
+    fn identity(url: &str, name: Option<&str>, files: ClientFiles) -> Option<ServerIdentity> {
+        let name = name.map(|name| name.parse().unwrap());
+        let tls = ClientTls::read(ClientFiles { verify: false, ..files }).unwrap();
+        InstanceTls::of(tls, &Address::of(url.parse().unwrap()), name.as_ref()).identity
+    }
+
+    #[test]
+    fn an_instance_has_to_be_what_it_was_called_first() {
+        let plain = ClientFiles::default;
+        assert_eq!(identity("https://vllm-0", None, plain()), ServerIdentity::of("vllm-0"));
+        assert_eq!(identity("https://10.0.0.1:8443", None, plain()), ServerIdentity::of("10.0.0.1"));
+        assert_eq!(identity("https://[::1]:8443", None, plain()), ServerIdentity::of("::1"));
+        let resolved = identity("https://10.0.0.1", Some("https://vllm.internal"), plain());
+        assert_eq!(resolved, ServerIdentity::of("vllm.internal"));
+        let configured = ClientFiles { server_name: Some("engine".into()), ..plain() };
+        assert_eq!(
+            identity("https://10.0.0.1", Some("https://vllm.internal"), configured),
+            ServerIdentity::of("engine")
+        );
+    }
+
+    #[test]
+    fn only_new_settings_make_new_connections() {
+        let read = |server_name: &str| {
+            let server_name = Some(server_name.to_owned());
+            ClientTls::read(ClientFiles { verify: false, server_name, ..ClientFiles::default() }).unwrap()
+        };
+        let address = Address::of("https://10.0.0.1".parse().unwrap());
+        let slot = TlsSlot::of(Some(read("a")), &address, None);
+        let key = || slot.get().unwrap().pool_key().clone();
+        let before = key();
+        slot.set(Some(read("a")), &address, None);
+        assert_eq!(key(), before);
+        slot.set(Some(read("b")), &address, None);
+        assert_ne!(key(), before);
+        let plain = TlsSlot::of(Some(read("a")), &Address::of("http://10.0.0.1".parse().unwrap()), None);
+        assert!(plain.get().is_none());
+    }
+}

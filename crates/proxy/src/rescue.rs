@@ -9,6 +9,7 @@ use http::{Response, StatusCode};
 use isotherm_telemetry::Outcome;
 use isotherm_wire::aws::{Protocol, ServiceError};
 use isotherm_wire::error::{Dialect, ErrorBody, ErrorKind};
+use isotherm_wire::guard::Excess;
 use isotherm_wire::request::Malformed;
 use isotherm_wire::sagemaker::{Fault, RuntimeError};
 use isotherm_wire::sigv4::Refusal;
@@ -59,6 +60,8 @@ pub(crate) enum Failure {
     },
     /// The body is no JSON.
     Malformed(Malformed),
+    /// The request asks for more than it may.
+    Excess(Excess),
     /// The tenant id is none.
     BadTenantId,
     /// No variant has the name that was asked for.
@@ -274,6 +277,7 @@ impl Failure {
                 Advice::None,
                 format!("User: {user} is not authorized to perform: {action} on resource: {resource}").into(),
             ),
+            Failure::Excess(excess) => refused(ErrorKind::InvalidRequest, excess.to_string().into()),
             Failure::Malformed(malformed) => refused(ErrorKind::InvalidRequest, malformed.to_string().into()),
             Failure::BadTenantId => refused(
                 ErrorKind::InvalidRequest,

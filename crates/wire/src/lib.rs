@@ -8,6 +8,7 @@ pub mod api;
 pub mod aws;
 pub mod error;
 pub mod eventstream;
+pub mod guard;
 mod json;
 pub mod request;
 pub mod response;

@@ -42,9 +42,14 @@ pub(super) fn instance_refused(instance: &str, line: &str) {
 fn unknown_keys_are_named_with_what_is_allowed() {
     element_refused(
         "liten: 127.0.0.1:1",
-        "1:1: liten: unknown key; did you mean `listen`? Allowed: listen, admin, auth, hash_seed, hash_seed_env, \
-         hash_seed_file, expose_decisions, inject_include_usage, inject_cache_salt, allow_paths, access_log, timeouts, \
-         limits, endpoints, aws",
+        "1:1: liten: unknown key; did you mean `listen`? Allowed: listen, tls, admin, auth, hash_seed, hash_seed_env, \
+         hash_seed_file, expose_decisions, inject_include_usage, inject_cache_salt, allow_paths, access_log, \
+         access_log_prompts, diagnostics, timeouts, \
+         limits, guards, instances_tls, alerts, otlp, endpoints, aws",
+    );
+    element_refused(
+        "admin: { token: x }",
+        "1:10: admin.token: unknown key; did you mean `token_file`? Allowed: listen, token_file, tls, hosts",
     );
     element_refused(
         "auth: { keys_fil: x }",
@@ -243,9 +248,10 @@ fn what_is_no_yaml_is_told_with_its_place() {
     refused("a: 1\n---\nb: 2\n", &["isotherm.yaml:3:1: not valid YAML: a second document begins here; allowed: one"]);
     refused(
         "- a\n",
-        &["isotherm.yaml:1:1: expected a mapping with the keys listen, admin, auth, hash_seed, hash_seed_env, \
-           hash_seed_file, expose_decisions, inject_include_usage, inject_cache_salt, allow_paths, access_log, timeouts, \
-           limits, endpoints, aws, found a list"],
+        &["isotherm.yaml:1:1: expected a mapping with the keys listen, tls, admin, auth, hash_seed, hash_seed_env, \
+           hash_seed_file, expose_decisions, inject_include_usage, inject_cache_salt, allow_paths, access_log, \
+         access_log_prompts, diagnostics, timeouts, \
+           limits, guards, instances_tls, alerts, otlp, endpoints, aws, found a list"],
     );
 }
 

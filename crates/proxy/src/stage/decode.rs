@@ -2,6 +2,7 @@
 
 use http::request::Parts;
 use isotherm_fleet::Topology;
+use isotherm_wire::guard;
 
 use super::authenticate::Authenticated;
 use super::finish::Record;
@@ -28,6 +29,9 @@ pub(crate) struct Decoded {
 pub(crate) async fn decode(request: Authenticated, record: &mut Record) -> Result<Decoded, Failure> {
     let Authenticated { route, head, body, credentials_pass } = request;
     let body = body.whole(body_limit(&route, &record.rules.limits), record).await?;
+    if let Some(guards) = &record.rules.guards {
+        guard::check(&body, guards).map_err(Failure::Excess)?;
+    }
     record.call = Call::read(&route, &head.headers)?.map(Box::new);
     let look = likely_look(&record.worker.fleet.topology(), &route);
     let form = Form::of(&route, &head.headers);

@@ -18,6 +18,7 @@ mod deployments;
 mod desync;
 mod failing_instances;
 mod floods;
+mod guards;
 mod headers_both_ways;
 mod http2;
 mod identity;

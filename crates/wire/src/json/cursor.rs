@@ -75,7 +75,7 @@ impl<'a> Cursor<'a> {
     /// A string; the cursor stands on its opening quote. Looks only for the quote that closes it: what stands between is
     /// not judged here, and text full of escapes passes as fast as any other.
     #[inline]
-    pub(super) fn string(&mut self) -> Result<RawString<'a>, Malformed> {
+    pub(crate) fn string(&mut self) -> Result<RawString<'a>, Malformed> {
         self.at += 1;
         let start = self.at;
         while let Some(distance) = memchr(b'"', &self.bytes[self.at..]) {
