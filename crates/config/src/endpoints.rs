@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use crate::context::Context;
+use crate::engine_metrics::EngineMetrics;
 use crate::health::Health;
 use crate::instances::{self, InstanceElement, InstanceEntry};
 use crate::name::Name;
@@ -35,6 +36,8 @@ pub struct Variant {
     pub routing: Routing,
     /// How instances are probed.
     pub health: Health,
+    /// How their engines' figures are read.
+    pub engine_metrics: EngineMetrics,
     /// The instances, or where to find them. May be empty: instances can be added while the router runs.
     pub instances: Vec<InstanceEntry>,
 }
@@ -95,6 +98,9 @@ pub(crate) struct VariantElement {
     /// How instances are probed.
     #[serde(default)]
     health: Health,
+    /// How their engines' figures are read.
+    #[serde(default)]
+    engine_metrics: EngineMetrics,
     /// The replicas of the engine. May be empty: instances can be added while the router runs.
     instances: Vec<Located<InstanceElement>>,
 }
@@ -133,6 +139,7 @@ fn variants(elements: Vec<Located<VariantElement>>, context: &mut Context<'_>) -
                 weight: element.weight,
                 routing: element.routing.into(),
                 health: element.health,
+                engine_metrics: element.engine_metrics,
                 instances: instances::entries(element.instances, context),
             }
         })
