@@ -12,6 +12,7 @@ use crate::labels::{Labels, UpstreamErrorKind};
 use crate::metrics::Shared;
 use crate::series::Lazy;
 use crate::variant_metrics::VariantMetrics;
+use crate::views::Views;
 
 const ARMS: usize = Arm::ALL.len();
 
@@ -54,6 +55,14 @@ impl InstanceMetrics {
             scope,
             _variant: variant,
         }
+    }
+
+    pub(crate) fn views(&self) -> &Views {
+        &self.shared.views
+    }
+
+    pub(crate) fn scope(&self) -> &Labels {
+        &self.scope
     }
 
     /// How many requests are in flight; whoever holds a slot adds one and takes it off again.

@@ -204,6 +204,18 @@ words! {
 }
 
 words! {
+    /// What became of a message about alerts.
+    Notification {
+        /// The webhook took it.
+        Sent = "sent",
+        /// It did not, in any attempt.
+        Failed = "failed",
+        /// As many waited as may wait.
+        Dropped = "dropped",
+    }
+}
+
+words! {
     /// How a request ended.
     Outcome {
         /// The response went through whole, whatever its status.

@@ -1,25 +1,31 @@
 //! The registry and all families of series; hands out the handles by which they are counted.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry};
 
+use crate::alert_metrics::AlertMetrics;
 use crate::duration_histogram::DurationHistogram;
+use crate::exemplars::Exemplars;
 use crate::exposition::{Exposition, Format};
 use crate::handles::Handles;
 use crate::instance_metrics::InstanceMetrics;
-use crate::labels::Labels;
+use crate::labels::{CacheOutcome, Labels};
 use crate::names::{self, MetricName};
 use crate::process::ProcessCollector;
 use crate::series::Family;
+use crate::shadow_metrics::ShadowMetrics;
+use crate::spans::{SpanContext, Spans};
 use crate::tap::Tap;
+use crate::traces::Traces;
 use crate::variant_metrics::VariantMetrics;
+use crate::views::{Fraction, Views};
 
 /// Bounds of buckets in seconds: prefill takes milliseconds when cached and minutes under load.
-const TIME_TO_FIRST_TOKEN: &[f64] = &[
+pub(crate) const TIME_TO_FIRST_TOKEN: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.175, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 7.5, 10.0, 15.0, 30.0, 60.0, 120.0,
     300.0, 600.0,
 ];
@@ -46,6 +52,11 @@ pub struct Metrics {
     access_log_dropped: Counter,
     access_log_errors: Counter,
     tap: Tap,
+    traces: Traces,
+    spans: Spans,
+    exemplars: Exemplars,
+    shadows: ShadowMetrics,
+    alerts: AlertMetrics,
 }
 
 /// The families of which variants and instances have series, and who is alive.
@@ -78,6 +89,7 @@ pub(crate) struct Shared {
     pub(crate) instance_ejected: Family<Gauge>,
     pub(crate) instance_draining: Family<Gauge>,
     pub(crate) variants: Handles<VariantMetrics>,
+    pub(crate) views: Views,
     pub(crate) instances: Handles<InstanceMetrics>,
 }
 
@@ -86,11 +98,14 @@ impl Metrics {
     pub fn new(version: &str) -> Metrics {
         let mut registry = Registry::default();
         let shared = Arc::new(Shared::registered(&mut registry));
+        let alerts = AlertMetrics::registered(&mut registry);
+        let shadows = ShadowMetrics::registered(&mut registry);
         let client_connections = registered(&mut registry, names::CLIENT_CONNECTIONS, Gauge::default());
         let config_reload_success = registered(&mut registry, names::CONFIG_RELOAD_SUCCESS, Gauge::default());
         let config_reload_timestamp = registered(&mut registry, names::CONFIG_RELOAD_TIMESTAMP, Gauge::default());
         let access_log_dropped = registered(&mut registry, names::ACCESS_LOG_DROPPED, Counter::default());
         let access_log_errors = registered(&mut registry, names::ACCESS_LOG_ERRORS, Counter::default());
+        let registered_spans = registered(&mut registry, names::SPANS_DROPPED, Counter::default());
         let build_info: Family<Gauge> = registered(&mut registry, names::BUILD_INFO, Family::new(Gauge::default));
         build_info.series(Labels::default().with("version", version)).set(1);
         registry.register_collector(Box::new(ProcessCollector::started_at(SystemTime::now())));
@@ -106,6 +121,11 @@ impl Metrics {
             access_log_dropped,
             access_log_errors,
             tap: Tap::default(),
+            traces: Traces::default(),
+            spans: Spans::counting(registered_spans),
+            exemplars: Exemplars::default(),
+            shadows,
+            alerts,
         }
     }
 
@@ -141,6 +161,37 @@ impl Metrics {
         &self.tap
     }
 
+    /// What is counted of shadow strategies.
+    pub fn shadows(&self) -> &ShadowMetrics {
+        &self.shadows
+    }
+
+    /// The last requests with the hashes of their prompts.
+    pub fn traces(&self) -> &Traces {
+        &self.traces
+    }
+
+    /// Which requests are traced, and what of them waits to be sent.
+    pub fn spans(&self) -> &Spans {
+        &self.spans
+    }
+
+    /// A traced request had its first token: so its bucket of the time to first token leads to its trace.
+    pub fn exemplify(
+        &self,
+        variant: (&Arc<str>, &Arc<str>),
+        outcome: CacheOutcome,
+        span: &SpanContext,
+        value: Duration,
+    ) {
+        self.exemplars.note(variant, outcome, span, value, SystemTime::now());
+    }
+
+    /// What is counted of the router's own alerts.
+    pub fn alerts(&self) -> &AlertMetrics {
+        &self.alerts
+    }
+
     /// A configuration was read and is in force now.
     pub fn config_loaded(&self, now: SystemTime) {
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -163,7 +214,13 @@ impl Metrics {
 
     /// All metrics as text, in the format that a scraper's `accept` header asks for.
     pub fn expose(&self, accept: Option<&str>) -> Exposition {
-        Exposition::of(&self.registry, Format::accepted(accept))
+        let format = Format::accepted(accept);
+        let Exposition { content_type, body } = Exposition::of(&self.registry, format);
+        match format {
+            Format::OpenMetrics => Exposition { content_type, body: self.exemplars.annotate(body) },
+            // The older format has no exemplars.
+            Format::Prometheus => Exposition { content_type, body },
+        }
     }
 }
 
@@ -174,6 +231,9 @@ impl Shared {
         }
         fn gauges(registry: &mut Registry, name: MetricName) -> Family<Gauge> {
             registered(registry, name, Family::new(Gauge::default))
+        }
+        fn fractions(registry: &mut Registry, name: MetricName) -> Family<Fraction> {
+            registered(registry, name, Family::new(Fraction::default))
         }
         fn histograms(
             registry: &mut Registry,
@@ -215,6 +275,23 @@ impl Shared {
             instance_up: gauges(registry, names::INSTANCE_UP),
             instance_ejected: gauges(registry, names::INSTANCE_EJECTED),
             instance_draining: gauges(registry, names::INSTANCE_DRAINING),
+            views: Views {
+                request_share: fractions(registry, names::REQUEST_SHARE),
+                hot_prefix_share: fractions(registry, names::HOT_PREFIX_SHARE),
+                compared_keys: counters(registry, names::COMPARED_KEYS),
+                remapped_keys: counters(registry, names::REMAPPED_KEYS),
+                repeated: counters(registry, names::REPEATED_REQUESTS),
+                repeated_misses: counters(registry, names::REPEATED_MISSES),
+                scrape_success: gauges(registry, names::ENGINE_SCRAPE_SUCCESS),
+                running: gauges(registry, names::ENGINE_RUNNING),
+                waiting: gauges(registry, names::ENGINE_WAITING),
+                kv_cache_usage: fractions(registry, names::ENGINE_KV_CACHE_USAGE),
+                gpu_memory: gauges(registry, names::ENGINE_GPU_MEMORY),
+                prefix_cache_queries: counters(registry, names::ENGINE_CACHE_QUERIES),
+                prefix_cache_hits: counters(registry, names::ENGINE_CACHE_HITS),
+                start_time: fractions(registry, names::ENGINE_START_TIME),
+                restarts: counters(registry, names::ENGINE_RESTARTS),
+            },
             variants: Handles::default(),
             instances: Handles::default(),
         }
@@ -252,11 +329,12 @@ impl Shared {
         counters.into_iter().for_each(|family| family.remove_within(scope));
         gauges.into_iter().for_each(|family| family.remove_within(scope));
         histograms.into_iter().for_each(|family| family.remove_within(scope));
+        self.views.remove_within(scope);
     }
 }
 
 /// Registers a metric under its full name.
-fn registered<M: Metric + Clone>(registry: &mut Registry, of: MetricName, metric: M) -> M {
+pub(crate) fn registered<M: Metric + Clone>(registry: &mut Registry, of: MetricName, metric: M) -> M {
     match of.parts() {
         (name, Some(unit)) => registry.register_with_unit(name, of.help, unit, metric.clone()),
         (name, None) => registry.register(name, of.help, metric.clone()),

@@ -79,6 +79,38 @@ metric_names! {
     INSTANCE_EJECTED = "isotherm_instance_ejected",
         "1 while an instance gets no requests because it failed some, else 0";
     INSTANCE_DRAINING = "isotherm_instance_draining", "1 while an instance gets no new requests on demand, else 0";
+    REQUEST_SHARE = "isotherm_instance_request_share",
+        "An instance's part of its variant's requests of the last 15 minutes, 0 to 1";
+    HOT_PREFIX_SHARE = "isotherm_hot_prefix_share",
+        "The hottest prefixes' parts of a variant's requests that have a key, 0 to 1; the last minutes weigh most";
+    COMPARED_KEYS = "isotherm_compared_keys_total",
+        "Keys seen lately whose homes were compared when the fleet changed";
+    REMAPPED_KEYS = "isotherm_remapped_keys_total",
+        "Compared keys whose home became another instance, by the new one";
+    REPEATED_REQUESTS = "isotherm_repeated_requests_total",
+        "Requests whose prefix their instance had served within 15 minutes, where the engine says what was cached;          a sample where there are many";
+    REPEATED_MISSES = "isotherm_repeated_misses_total", "Of these, requests of whose prompt nothing was cached";
+    ENGINE_SCRAPE_SUCCESS = "isotherm_engine_scrape_success",
+        "1 when the last reading of an engine's metrics went well, else 0";
+    ENGINE_RUNNING = "isotherm_engine_running_requests", "Requests that an engine computes, of all its clients";
+    ENGINE_WAITING = "isotherm_engine_waiting_requests", "Requests that wait in an engine";
+    ENGINE_KV_CACHE_USAGE = "isotherm_engine_kv_cache_usage_ratio",
+        "How much of an engine's KV cache running requests hold, 0 to 1";
+    ENGINE_GPU_MEMORY = "isotherm_engine_gpu_memory_bytes", "Memory of the accelerators that an engine uses";
+    ENGINE_CACHE_QUERIES = "isotherm_engine_prefix_cache_queries_total",
+        "Prompt tokens that an engine looked up in its prefix cache, by its own count";
+    ENGINE_CACHE_HITS = "isotherm_engine_prefix_cache_hits_total",
+        "Prompt tokens that an engine found in its prefix cache, by its own count";
+    ENGINE_START_TIME = "isotherm_engine_start_time_seconds", "When an engine's process started, in Unix time";
+    ENGINE_RESTARTS = "isotherm_engine_restarts_total",
+        "How often an engine's process was found to be another one than before";
+    ALERTS_FIRING = "isotherm_alerts_firing", "Alerts of the router itself that fire, by rule";
+    ALERT_NOTIFICATIONS = "isotherm_alert_notifications_total",
+        "Messages about alerts to webhooks: sent, failed after all attempts, or dropped because too many waited";
+    SHADOW_PROMPT_TOKENS = "isotherm_shadow_prompt_tokens_total",
+        "Prompt tokens that shadow strategies were tried on, by strategy";
+    SHADOW_CACHED_TOKENS = "isotherm_shadow_cached_tokens_total",
+        "Prompt tokens that would have been cached under a strategy";
     CLIENT_CONNECTIONS = "isotherm_client_connections", "Open connections of clients";
     CONFIG_RELOAD_SUCCESS = "isotherm_config_reload_success",
         "1 when the last reading of the configuration went well, else 0";
@@ -87,6 +119,8 @@ metric_names! {
     ACCESS_LOG_DROPPED = "isotherm_access_log_dropped_total",
         "Access log lines dropped because the log was written too slowly";
     ACCESS_LOG_ERRORS = "isotherm_access_log_write_errors_total", "Access log lines lost because writing failed";
+    SPANS_DROPPED = "isotherm_otlp_dropped_requests_total",
+        "Traced requests whose spans were not sent: too many waited, or the receiver did not take them";
     BUILD_INFO = "isotherm_build_info", "1, with the version as a label";
     PROCESS_START_TIME = "process_start_time_seconds", "When the process started, in Unix time";
     PROCESS_CPU = "process_cpu_seconds_total", "Processor time used, user and system";

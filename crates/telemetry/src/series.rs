@@ -26,6 +26,11 @@ impl<M: Clone> Family<M> {
         self.series.lock().entry(labels).or_insert_with(self.make).clone()
     }
 
+    /// The series with these labels, if there is one.
+    pub(crate) fn find(&self, labels: &Labels) -> Option<M> {
+        self.series.lock().get(labels).cloned()
+    }
+
     /// Takes out all series of a scope.
     pub(crate) fn remove_within(&self, scope: &Labels) {
         self.series.lock().retain(|labels, _| !labels.are_within(scope));

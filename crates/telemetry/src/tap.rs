@@ -28,6 +28,8 @@ pub struct WatchedKey {
     pub instance: InstanceId,
     /// Tokens of its prompt and how many were cached, where the engine said both.
     pub cached_of_prompt: Option<(u64, u64)>,
+    /// From its arrival to its end.
+    pub duration: Duration,
 }
 
 /// A finished request, as it is shown to people.
@@ -107,6 +109,7 @@ mod tests {
             variant: "a".into(),
             instance: InstanceId::new("i"),
             cached_of_prompt: None,
+            duration: Duration::ZERO,
         }
     }
 

@@ -17,6 +17,7 @@ use crate::labels::{
 };
 use crate::metrics::Shared;
 use crate::series::Lazy;
+use crate::views::Views;
 
 /// How many APIs are told apart; more than there are.
 const APIS: usize = 32;
@@ -97,6 +98,10 @@ impl VariantMetrics {
         }
         self.resends_refused_counter();
         self.waiting();
+    }
+
+    pub(crate) fn views(&self) -> &Views {
+        &self.shared.views
     }
 
     pub(crate) fn scope(&self) -> &Labels {

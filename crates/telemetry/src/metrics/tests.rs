@@ -7,7 +7,9 @@ use isotherm_core::{Arm, Decision, Reason};
 
 use super::*;
 use crate::sample::{at_random, spilled};
-use crate::{CacheOutcome, ClientStage, InvocationFault, RetryKind, ShadowCopy, ShedCause, UpstreamErrorKind};
+use crate::{
+    CacheOutcome, ClientStage, EngineReading, InvocationFault, RetryKind, ShadowCopy, ShedCause, UpstreamErrorKind,
+};
 
 /// The lines of a scrape that begin so, without comments.
 fn lines(metrics: &Metrics, beginning: &str) -> Vec<String> {
@@ -43,9 +45,57 @@ fn counted() -> (Metrics, Arc<InstanceMetrics>) {
     instance.output(40);
     instance.upstream_error(UpstreamErrorKind::Broken);
     instance.set_up(true);
+    instance.set_engine(Some(&reading()));
+    instance.engine_restarted();
+    instance.set_request_share(Some(0.25));
+    instance.repeated(8, 2);
+    variant.set_hot_prefixes(&[("ab".repeat(16), 0.5)]);
+    variant.keys_compared(70);
+    variant.keys_remapped("http://10.0.0.1:8000", 10);
+    metrics.alerts().set_firing("InstanceIll", 1);
+    metrics.shadows().count("chat", "a", "RANDOM", 100, 40);
     metrics.unplaced().request("none", 404, Duration::from_millis(1));
     metrics.config_loaded(SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_955_696));
     (metrics, instance)
+}
+
+fn reading() -> EngineReading {
+    EngineReading {
+        running: Some(3),
+        waiting: Some(1),
+        kv_cache_usage: Some(0.5),
+        gpu_memory_bytes: Some(1 << 36),
+        start_time: Some(1_795_955_000.5),
+        new_prefix_cache_queries: Some(1_000),
+        new_prefix_cache_hits: Some(600),
+    }
+}
+
+#[test]
+fn what_an_engine_tells_no_more_is_shown_no_more_and_counts_go_on() {
+    let (metrics, instance) = counted();
+    instance.set_engine(Some(&EngineReading { waiting: None, ..reading() }));
+    assert_eq!(lines(&metrics, "isotherm_engine_running_requests").len(), 1);
+    assert_eq!(lines(&metrics, "isotherm_engine_waiting_requests").len(), 0);
+    instance.set_engine(None);
+    assert!(lines(&metrics, "isotherm_engine_scrape_success")[0].ends_with(" 0"));
+    for gone in ["running_requests", "kv_cache_usage_ratio", "gpu_memory_bytes", "start_time_seconds"] {
+        assert!(lines(&metrics, &format!("isotherm_engine_{gone}")).is_empty(), "{gone}");
+    }
+    assert!(lines(&metrics, "isotherm_engine_prefix_cache_hits_total")[0].ends_with(" 1200"));
+    assert_eq!(instance.engine_restarts(), 1);
+    drop(instance);
+    assert!(lines(&metrics, "isotherm_engine").is_empty());
+}
+
+#[test]
+fn a_prefix_that_is_not_hot_any_more_loses_its_series() {
+    let metrics = Metrics::new("test");
+    let variant = metrics.variant("chat", "a");
+    variant.set_hot_prefixes(&[("aa".to_owned(), 0.5), ("bb".to_owned(), 0.25)]);
+    variant.set_hot_prefixes(&[("bb".to_owned(), 0.75)]);
+    let series = "isotherm_hot_prefix_share{endpoint=\"chat\",variant=\"a\",prefix=\"bb\"} 0.75";
+    assert_eq!(lines(&metrics, "isotherm_hot_prefix_share"), [series]);
 }
 
 #[test]
@@ -65,6 +115,15 @@ fn every_metric_has_its_name_and_help_and_no_other_is_exported() {
     let shown: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# HELP ")).collect();
     let expected: Vec<String> = names::ALL.iter().map(|metric| format!("{} {}.", metric.name, metric.help)).collect();
     assert_eq!(shown, expected);
+}
+
+#[test]
+fn every_metric_is_documented() {
+    let page = include_str!("../../../../docs/observability.md");
+    for metric in names::ALL {
+        let row = format!("| `{}` | {} |", metric.name, metric.help);
+        assert!(page.contains(&row), "docs/observability.md lacks\n{row}");
+    }
 }
 
 #[test]
