@@ -106,6 +106,17 @@ impl Fleet {
         self.topology().variants().flat_map(|variant| variant.instances(now)).any(|one| one.is_ready())
     }
 
+    /// Whether every instance has shown whether it is well, what it serves, and what its engine tells of itself, as far
+    /// as it tells anything.
+    pub fn is_known(&self) -> bool {
+        let now = self.clock().now();
+        let topology = self.topology();
+        topology.variants().all(|variant| {
+            let asks = variant.plan().engine_metrics.enabled;
+            variant.instances(now).iter().all(|one| one.is_known(asks))
+        })
+    }
+
     /// Makes a change of the topology, one at a time.
     pub(crate) fn write<T>(&self, change: impl FnOnce(&mut Writer, &Topology) -> T) -> T {
         let mut writer = self.shared.writer.lock();

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use crate::dial::TlsSlot;
 use crate::listing::Listing;
+use crate::{Address, EngineReport, InstanceTls, Model};
 
 /// Bytes that follow each other faster than this are noted once: the note is shared by all threads.
 const NOTE_EVERY: Duration = Duration::from_millis(100);
@@ -24,9 +25,11 @@ static NEXT_SERIAL: AtomicU64 = AtomicU64::new(1);
 pub struct Instance {
     serial: u64,
     location: Arc<Location>,
+    /// What it lies on, where it is a copy of a component.
+    host: Option<InstanceId>,
     address: Address,
-    api_key: Option<ApiKey>,
     tls: TlsSlot,
+    api_key: Option<ApiKey>,
     authorization: Option<HeaderValue>,
     origin: Origin,
     since: SystemTime,
@@ -35,6 +38,7 @@ pub struct Instance {
     answered_probe: AtomicBool,
     /// What was wrong with the last probe.
     problem: Mutex<Option<Arc<str>>>,
+    engine: Mutex<EngineReport>,
     /// Nanoseconds of the clock at the last response byte; 0 before the first one.
     last_byte: AtomicU64,
 }
@@ -75,8 +79,6 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 impl Origin {
     /// The name that was resolved to it.
     fn name(&self) -> Option<&DnsName> {
@@ -87,23 +89,36 @@ impl Origin {
     }
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
 impl Instance {
+    /// The same as a copy on this instance.
+    pub(crate) fn on(self, host: Option<InstanceId>) -> Instance {
+        Instance { host, ..self }
+    }
+
+    /// The instance that it lies on, where it is a copy of a component.
+    pub fn host(&self) -> Option<&InstanceId> {
+        self.host.as_ref()
+    }
+
     pub(crate) fn new(
         location: Location,
         url: &InstanceUrl,
         api_key: Option<ApiKey>,
+        tls: Option<ClientTls>,
         origin: Origin,
         metrics: Arc<InstanceMetrics>,
-        tls: Option<ClientTls>,
     ) -> Instance {
+        let address = Address::of(url.clone());
         Instance {
             serial: NEXT_SERIAL.fetch_add(1, Ordering::Relaxed),
-        let address = Address::of(url.clone());
             location: Arc::new(location),
+            host: None,
             tls: TlsSlot::of(tls, &address, origin.name()),
             address,
             authorization: api_key.as_ref().and_then(bearer),
@@ -114,9 +129,9 @@ impl Instance {
             listing: ArcSwapOption::empty(),
             answered_probe: AtomicBool::new(false),
             problem: Mutex::new(None),
+            engine: Mutex::default(),
             last_byte: AtomicU64::new(0),
         }
-            engine: Mutex::default(),
     }
 
     /// A number that no other instance of this process has or had: another life of the same id has another.
@@ -139,8 +154,6 @@ impl Instance {
         &self.address
     }
 
-    /// The engine's own credential, sent in place of the client's; marked sensitive.
-    pub fn authorization(&self) -> Option<&HeaderValue> {
     /// TLS to it; `None` in the clear.
     pub fn tls(&self) -> Option<Arc<InstanceTls>> {
         self.tls.get()
@@ -151,6 +164,8 @@ impl Instance {
         self.tls.set(tls, &self.address, self.origin.name());
     }
 
+    /// The engine's own credential, sent in place of the client's; marked sensitive.
+    pub fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
     }
 
@@ -205,6 +220,11 @@ impl Instance {
         self.listing.load_full()
     }
 
+    /// The models that it last listed; `None` while it has not said.
+    pub fn models(&self) -> Option<Vec<Arc<Model>>> {
+        self.listing().map(|listing| listing.models().to_vec())
+    }
+
     pub(crate) fn set_listing(&self, listing: Arc<Listing>) {
         self.listing.store(Some(listing));
     }
@@ -212,6 +232,15 @@ impl Instance {
     /// What was wrong with the last probe, in words.
     pub fn problem(&self) -> Option<Arc<str>> {
         self.problem.lock().clone()
+    }
+
+    /// What its engine told of itself.
+    pub fn engine(&self) -> EngineReport {
+        self.engine.lock().clone()
+    }
+
+    pub(crate) fn change_engine(&self, change: impl FnOnce(&mut EngineReport)) {
+        change(&mut self.engine.lock());
     }
 
     pub(crate) fn set_problem(&self, problem: Option<Arc<str>>) {

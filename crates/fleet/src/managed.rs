@@ -7,7 +7,7 @@ mod tests;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use isotherm_config::{ApiKey, Health, InstanceUrl, Name, TrafficWeight};
+use isotherm_config::{ApiKey, EngineMetrics, Health, InstanceUrl, Name, TrafficWeight};
 use isotherm_core::{InstanceId, Routing, Weight};
 use tracing::info;
 
@@ -200,6 +200,7 @@ impl Fleet {
             weight: TrafficWeight::default(),
             routing: *routing,
             health: health.clone(),
+            engine_metrics: EngineMetrics::default(),
             instances: Vec::new(),
         };
         let name = format!("{}/{}", wanted.production_variant, wanted.name).into();
@@ -268,6 +269,7 @@ impl ManagedVariant {
             weight: self.weight,
             routing: self.routing,
             health: self.health.clone(),
+            engine_metrics: EngineMetrics::default(),
             instances: Vec::new(),
         }
     }

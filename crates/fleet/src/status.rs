@@ -6,7 +6,7 @@ use std::time::Duration;
 use isotherm_core::{Availability, Time};
 use serde::Serialize;
 
-use crate::{InstanceNow, Origin};
+use crate::{EngineStatus, InstanceNow, Origin};
 
 /// How an instance stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,6 +35,9 @@ pub struct InstanceStatus {
     pub weight: f64,
     /// The models that it lists; `null` while it has not said.
     pub models: Option<Vec<Arc<str>>>,
+    /// What its engine tells of itself; absent while nobody asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineStatus>,
     /// Who brought it in: `file`, `dns`, `api` or `started`.
     pub origin: &'static str,
     /// The DNS name whose answer it stands in.
@@ -65,6 +68,7 @@ impl InstanceStatus {
             max_in_flight: one.max_in_flight.map(u32::from),
             weight: one.weight.get(),
             models: listing.map(|listing| listing.models().iter().map(|model| model.id().into()).collect()),
+            engine: EngineStatus::of(&instance.engine()),
             origin: instance.origin().as_str(),
             dns: match instance.origin() {
                 Origin::Dns(name) => Some(name.to_string()),

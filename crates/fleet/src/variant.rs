@@ -250,6 +250,11 @@ impl Variant {
         self.change(|state| state.observe(generation, evidence, now))
     }
 
+    /// An instance's process is another one than before: it is believed to hold nothing.
+    pub(crate) fn restarted(&self, generation: Generation) {
+        self.guarded.lock().state.restarted(generation);
+    }
+
     /// Takes one resend out of the budget; false when there is none left.
     pub fn withdraw_resend(&self, now: Time) -> bool {
         self.guarded.lock().state.retry_budget().withdraw(now)
@@ -396,6 +401,16 @@ impl InstanceNow {
     pub(crate) fn is_ready(&self) -> bool {
         let may_be_chosen = matches!(self.availability, Availability::Up | Availability::Ejected { .. });
         may_be_chosen && self.instance.was_heard_of()
+    }
+
+    /// Whether it was asked everything that it is asked.
+    pub(crate) fn is_known(&self, asks_for_figures: bool) -> bool {
+        let engine = self.instance.engine();
+        let told = match &engine.figures {
+            Some(_) => engine.who_asked,
+            None => !asks_for_figures || engine.problem.is_some(),
+        };
+        self.availability == Availability::Down || (self.instance.listing().is_some() && told)
     }
 
     fn of(view: &InstanceView<'_, Arc<Instance>>) -> InstanceNow {

@@ -1,6 +1,8 @@
 //! Watches one instance for as long as it lives: whether it is well, and what it serves.
 
+mod figures;
 mod get;
+mod identity;
 mod models;
 mod probe;
 #[cfg(test)]
@@ -33,18 +35,39 @@ pub(crate) struct Watch {
     ask_for_models: Notify,
     /// It could not be asked for its models yet.
     owed_listing: AtomicBool,
+    /// Told when the instance's process may be another one.
+    ask_for_figures: Notify,
+    /// Told when it may be another engine.
+    ask_who_it_is: Notify,
+    /// A probe found that nothing listened there, and routing was told.
+    was_gone: AtomicBool,
 }
 
 impl Watch {
     pub(crate) fn new(fleet: Fleet, variant: Arc<Variant>, instance: Arc<Instance>, generation: Generation) -> Watch {
-        let (ask_for_models, owed_listing) = (Notify::new(), AtomicBool::new(false));
-        Watch { fleet, variant, instance, generation, list_every: LIST_EVERY, ask_for_models, owed_listing }
+        Watch {
+            fleet,
+            variant,
+            instance,
+            generation,
+            list_every: LIST_EVERY,
+            ask_for_models: Notify::new(),
+            owed_listing: AtomicBool::new(false),
+            ask_for_figures: Notify::new(),
+            ask_who_it_is: Notify::new(),
+            was_gone: AtomicBool::new(false),
+        }
     }
 
     /// Begins within `spread`, so that a thousand instances are not asked in the same millisecond, and never ends.
     pub(crate) async fn run(self, spread: Duration) {
         sleep(spread.mul_f64(jitter(0.0, 1.0))).await;
-        tokio::join!(self.probe_for_ever(), self.list_for_ever());
+        tokio::join!(
+            self.probe_for_ever(),
+            self.list_for_ever(),
+            self.scrape_for_ever(),
+            self.ask_who_it_is_for_ever()
+        );
     }
 
     fn take_owed_listing(&self) -> bool {

@@ -1,4 +1,4 @@
-//! One GET to an instance, on a connection of its own, that ends in time.
+//! One question to an instance, on a connection of its own, that ends in time.
 
 use std::io;
 use std::time::Duration;
@@ -63,7 +63,36 @@ pub(crate) async fn body(
     limit: Duration,
     largest: usize,
 ) -> Result<(StatusCode, Bytes), GetError> {
-    exchange(instance, path, limit, async |response| {
+    exchange(instance, path, None, limit, async |response| {
+        let status = response.status();
+        Ok((status, Limited::new(response.into_body(), largest).collect().await?.to_bytes()))
+    })
+    .await
+}
+
+/// As [`body`], with what the instance's clock says (RFC 9110, section 6.6.1).
+pub(crate) async fn page(
+    instance: &Instance,
+    path: &str,
+    limit: Duration,
+    largest: usize,
+) -> Result<(StatusCode, Option<HeaderValue>, Bytes), GetError> {
+    exchange(instance, path, None, limit, async |response| {
+        let (status, date) = (response.status(), response.headers().get(DATE).cloned());
+        Ok((status, date, Limited::new(response.into_body(), largest).collect().await?.to_bytes()))
+    })
+    .await
+}
+
+/// The status and the body of the answer to a POST of JSON.
+pub(crate) async fn answer(
+    instance: &Instance,
+    path: &str,
+    question: Bytes,
+    limit: Duration,
+    largest: usize,
+) -> Result<(StatusCode, Bytes), GetError> {
+    exchange(instance, path, Some(question), limit, async |response| {
         let status = response.status();
         Ok((status, Limited::new(response.into_body(), largest).collect().await?.to_bytes()))
     })
@@ -75,6 +104,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 async fn exchange<T>(
     instance: &Instance,
     path: &str,
+    question: Option<Bytes>,
     limit: Duration,
     read: impl AsyncFnOnce(Response<Incoming>) -> Result<T, BoxError>,
 ) -> Result<T, GetError> {
@@ -86,7 +116,7 @@ async fn exchange<T>(
             // Ends with this function, however that ends.
             let mut driver = JoinSet::new();
             driver.spawn(connection);
-            read(sender.send_request(request(instance, path)?).await?).await
+            read(sender.send_request(request(instance, path, question)?).await?).await
         };
         answer.await.map_err(|cause| GetError::Broken { path: path.to_owned(), cause })
     };
@@ -103,9 +133,12 @@ async fn connect(instance: &Instance) -> Result<Stream, GetError> {
     }
 }
 
-fn request(instance: &Instance, path: &str) -> Result<Request<Empty<Bytes>>, http::Error> {
+fn request(instance: &Instance, path: &str, question: Option<Bytes>) -> Result<Request<Full<Bytes>>, http::Error> {
     let address = instance.address();
-    let mut request = Request::get(format!("{}{path}", address.base_path()))
+    let method = if question.is_some() { Method::POST } else { Method::GET };
+    let mut request = Request::builder()
+        .method(method)
+        .uri(format!("{}{path}", address.base_path()))
         .header(HOST, address.authority())
         .header(USER_AGENT, HeaderValue::from_static(concat!("isotherm/", env!("CARGO_PKG_VERSION"))))
         .header(ACCEPT, HeaderValue::from_static("*/*"))
@@ -113,5 +146,8 @@ fn request(instance: &Instance, path: &str) -> Result<Request<Empty<Bytes>>, htt
     if let Some(authorization) = instance.authorization() {
         request = request.header(AUTHORIZATION, authorization);
     }
-    request.body(Empty::new())
+    if question.is_some() {
+        request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    request.body(Full::new(question.unwrap_or_default()))
 }

@@ -1,5 +1,6 @@
 //! Asks an instance again and again whether it is well, and tells routing what came of it.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -45,6 +46,9 @@ impl Watch {
             Ok(()) => Evidence::ProbeAnswered,
             Err(error) => error.evidence(self.instance.last_byte()),
         };
+        if evidence == Evidence::ConnectRefused {
+            self.was_gone.store(true, Ordering::Relaxed);
+        }
         let changed = self.variant.observe(self.generation, evidence, now);
         let Location { endpoint, variant, instance } = &**self.instance.location();
         match outcome {
@@ -53,6 +57,7 @@ impl Watch {
                 self.instance.set_problem(None);
                 if changed {
                     info!(%endpoint, %variant, %instance, "up");
+                    self.ask_for_figures.notify_one();
                 }
                 if changed || self.take_owed_listing() {
                     self.ask_for_models.notify_one();

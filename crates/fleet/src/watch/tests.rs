@@ -231,3 +231,79 @@ async fn what_is_removed_is_asked_no_more_and_leaves_no_series_behind() {
     assert!(engine.asked().len() <= asked + 1, "a probe may have been under way");
     drop(tasks);
 }
+
+const QUICK_FIGURES: &str = "health: {interval: 10ms, timeout: 40ms}, engine_metrics: {interval: 10ms},";
+
+/// A metrics page of vLLM.
+fn page(started: u64, queries: u64, hits: u64) -> Reply {
+    let text = format!(
+        "vllm:num_requests_running{{engine=\"0\"}} 3.0\nvllm:prefix_cache_queries_total{{engine=\"0\"}} {queries}\n\
+         vllm:prefix_cache_hits_total{{engine=\"0\"}} {hits}\nprocess_start_time_seconds {started}\n"
+    );
+    Reply::Http(200, text)
+}
+
+fn metric(metrics: &Metrics, name: &str) -> Option<String> {
+    let text = metrics.expose(None).body;
+    text.lines().find(|line| line.starts_with(name)).and_then(|line| line.rsplit(' ').next()).map(str::to_owned)
+}
+
+#[tokio::test]
+async fn figures_of_an_engine_are_read_and_its_restart_is_told_to_routing_once() {
+    let engine = FakeInstance::start().await;
+    engine.answer("/metrics", page(100, 1_000, 600));
+    engine.answer("/version", Reply::Http(200, "{\"version\":\"0.32.0\"}".to_owned()));
+    let fleet = fleet(&one_variant(QUICK_FIGURES, &[&format!("{{url: '{}'}}", engine.url())]));
+    let (metrics, variant) = (fleet.metrics(), variant(&fleet));
+    let _tasks = fleet.spawn();
+    let report = || now(&variant).instance.engine();
+    eventually("figures", || report().figures.is_some()).await;
+    eventually("version", || report().version.as_deref() == Some("0.32.0")).await;
+    assert_eq!(metric(&metrics, "isotherm_engine_running_requests").as_deref(), Some("3"));
+    assert_eq!(metric(&metrics, "isotherm_engine_prefix_cache_queries_total").as_deref(), Some("1000"));
+    engine.answer("/metrics", page(100, 1_500, 700));
+    eventually("counted on", || {
+        metric(&metrics, "isotherm_engine_prefix_cache_queries_total").as_deref() == Some("1500")
+    })
+    .await;
+    assert_eq!(report().restarts, 0);
+
+    engine.answer("/metrics", page(200, 40, 0));
+    eventually("restarted", || report().restarts == 1).await;
+    assert_eq!(metric(&metrics, "isotherm_engine_prefix_cache_queries_total").as_deref(), Some("1540"));
+    assert_eq!(metric(&metrics, "isotherm_engine_restarts_total").as_deref(), Some("1"));
+    assert!(is(&variant, Availability::Up), "a new process is no illness");
+}
+
+#[tokio::test]
+async fn an_engine_without_metrics_serves_all_the_same_and_is_asked_at_tensorrt_llms_path_too() {
+    let engine = FakeInstance::start().await;
+    let (variant, _fleet, _tasks) = watching(QUICK_FIGURES, &engine.url());
+    let report = || now(&variant).instance.engine();
+    eventually("asked at both", || engine.times_asked("/prometheus/metrics") == 1).await;
+    eventually("told", || report().problem.as_deref() == Some("GET /metrics was answered with 404 Not Found")).await;
+    assert!(is(&variant, Availability::Up));
+    assert_eq!(engine.times_asked("/metrics"), 1, "what has no metrics is left alone for a while");
+}
+
+#[tokio::test]
+async fn pages_that_never_end_or_never_come_are_given_up() {
+    let engine = FakeInstance::start().await;
+    engine.answer("/metrics", Reply::Http(200, "vllm:x 1\n".repeat(600_000)));
+    let settings = "health: {interval: 10ms, timeout: 40ms}, engine_metrics: {interval: 10ms, timeout: 200ms},";
+    let (variant, _fleet, _tasks) = watching(settings, &engine.url());
+    let problem = || now(&variant).instance.engine().problem.unwrap_or_default().to_string();
+    eventually("too large", || problem().contains("length limit exceeded")).await;
+    engine.answer("/metrics", Reply::Nothing);
+    eventually("too slow", || problem() == "no answer to GET /metrics within 0.2 s").await;
+    assert!(is(&variant, Availability::Up));
+}
+
+#[tokio::test]
+async fn nobody_asks_for_figures_where_they_are_off() {
+    let engine = FakeInstance::start().await;
+    let settings = "health: {interval: 10ms}, engine_metrics: {enabled: false, interval: 10ms},";
+    let (_variant, _fleet, _tasks) = watching(settings, &engine.url());
+    eventually("probed often", || engine.times_asked("/health") > 10).await;
+    assert_eq!(engine.times_asked("/metrics"), 0);
+}

@@ -1,0 +1,85 @@
+//! Asks an instance which version it runs and how it renders a conversation, so that replicas can be compared.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::get;
+use super::{Watch, jitter};
+use crate::EngineKind;
+
+/// How often an instance is asked that is the same all the time.
+const ASK_EVERY: Duration = Duration::from_secs(600);
+
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The largest answer, in bytes.
+const LARGEST: usize = 1 << 20;
+
+impl Watch {
+    /// Asks when the first figures have come, after a restart, and from time to time. Only engines whose metrics are read
+    /// are asked: they are known.
+    pub(super) async fn ask_who_it_is_for_ever(&self) {
+        loop {
+            let _ = timeout(ASK_EVERY.mul_f64(jitter(0.8, 1.0)), self.ask_who_it_is.notified()).await;
+            let Some((figures, _)) = self.instance.engine().figures else { continue };
+            let (version, template) = match figures.kind {
+                EngineKind::Vllm => (self.version("/version", "/version").await, self.rendered().await),
+                EngineKind::Trtllm => (self.version("/version", "/version").await, None),
+                EngineKind::Sglang => {
+                    let told = self.fetch("/get_server_info").await;
+                    (text(&told, "/version"), text(&told, "/chat_template").as_deref().map(hash))
+                }
+                EngineKind::LlamaCpp => {
+                    let told = self.fetch("/props").await;
+                    (text(&told, "/build_info"), text(&told, "/chat_template").as_deref().map(hash))
+                }
+            };
+            self.instance.change_engine(|report| {
+                (report.version, report.template, report.who_asked) = (version, template, true);
+            });
+        }
+    }
+
+    async fn version(&self, path: &str, pointer: &str) -> Option<Arc<str>> {
+        text(&self.fetch(path).await, pointer)
+    }
+
+    async fn fetch(&self, path: &str) -> Value {
+        let answered = get::body(&self.instance, path, TIMEOUT, LARGEST).await;
+        let body = answered.ok().filter(|(status, _)| status.is_success()).map(|(_, body)| body);
+        body.and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default()
+    }
+
+    /// vLLM shows no template, but turns a conversation into tokens by it.
+    async fn rendered(&self) -> Option<u64> {
+        let listing = self.instance.listing()?;
+        let model = listing.models().first()?.id().to_owned();
+        let conversation = json!({
+            "model": model,
+            "messages": [
+                { "role": "system", "content": "Which line joins places of equal warmth?" },
+                { "role": "user", "content": "An isotherm." },
+            ],
+        });
+        let question = Bytes::from(conversation.to_string());
+        let (status, body) = get::answer(&self.instance, "/tokenize", question, TIMEOUT, LARGEST).await.ok()?;
+        let answer: Value = serde_json::from_slice(&body).ok()?;
+        Some(hash(&answer.get("tokens").filter(|_| status.is_success())?.to_string()))
+    }
+}
+
+fn text(value: &Value, pointer: &str) -> Option<Arc<str>> {
+    // An engine's word goes into listings: no more of it than a line.
+    let told = value.pointer(pointer)?.as_str()?;
+    Some(told.into())
+}
+
+/// Compared within one run of the router only.
+fn hash(text: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+}
