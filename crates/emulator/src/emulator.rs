@@ -134,7 +134,10 @@ impl Emulator {
     /// Puts the prompts of an order into the engine. On refusal of one, none of them stays.
     pub(crate) fn generate(self: &Rc<Self>, order: &Order<'_>) -> Result<Batch, Failure> {
         let adapter = self.adapter(order.model)?;
-        let scope = CacheScope { model: &self.config.model, adapter, cache_salt: order.cache_salt };
+        // A salt of its own is found by nobody.
+        let uncached = self.faults().get().no_prefix_caching.then(|| self.fresh_id("uncached"));
+        let cache_salt = uncached.as_deref().or(order.cache_salt);
+        let scope = CacheScope { model: &self.config.model, adapter, cache_salt };
         let mut generations = Vec::with_capacity(order.prompts.len() * order.choices);
         for prompt in &order.prompts {
             let prompt_tokens = self.checked_length(prompt, order.wish.as_ref())?;

@@ -29,6 +29,11 @@ pub struct Faults {
     pub slow_factor: SlowFactor,
     /// What `/health` and `/ping` do.
     pub health: HealthFault,
+    /// Requests find nothing in the prefix cache, as with vLLM's `--no-enable-prefix-caching`.
+    pub no_prefix_caching: bool,
+    /// Usage of chat and completions does not say how much was cached, as without vLLM's
+    /// `--enable-prompt-tokens-details`.
+    pub no_cached_tokens: bool,
     /// All faults end after this many milliseconds of wall-clock time; absent: when they are cleared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ms: Option<u64>,
@@ -42,6 +47,8 @@ impl Default for Faults {
             next: None,
             slow_factor: SlowFactor(1.0),
             health: HealthFault::Ok,
+            no_prefix_caching: false,
+            no_cached_tokens: false,
             for_ms: None,
         }
     }

@@ -41,7 +41,8 @@ impl Generation {
 
     /// Counts as if `output` tokens had been generated.
     pub(crate) fn usage_after(&self, output: u32) -> Usage {
-        Usage { prompt: self.prompt_tokens, cached: self.progress.cached_tokens(), output }
+        let hides_cached = self.emulator.faults().get().no_cached_tokens;
+        Usage { prompt: self.prompt_tokens, cached: self.progress.cached_tokens(), output, hides_cached }
     }
 }
 
@@ -84,6 +85,7 @@ impl Batch {
         for (index, generation) in self.generations.iter().enumerate() {
             let own = generation.usage_after(generation.progress.tokens());
             usage.output += own.output;
+            usage.hides_cached |= own.hides_cached;
             if index % self.choices == 0 {
                 usage.prompt += own.prompt;
                 usage.cached += own.cached;

@@ -102,10 +102,11 @@ impl Page {
 
     fn cache_config(&mut self, emulator: &Emulator) {
         let blocks = emulator.statistics().capacity_blocks;
+        let prefix_caching = if emulator.faults().get().no_prefix_caching { "False" } else { "True" };
         self.describe("vllm:cache_config_info", "gauge", "Information of the LLMEngine CacheConfig");
         let _ = writeln!(
             self.text,
-            "vllm:cache_config_info{{block_size=\"{BLOCK_TOKENS}\",cache_dtype=\"auto\",enable_prefix_caching=\"True\",\
+            "vllm:cache_config_info{{block_size=\"{BLOCK_TOKENS}\",cache_dtype=\"auto\",enable_prefix_caching=\"{prefix_caching}\",\
              engine=\"0\",gpu_memory_utilization=\"0.92\",kv_cache_size_tokens=\"{}\",num_cpu_blocks=\"None\",\
              num_gpu_blocks=\"{blocks}\",prefix_caching_hash_algo=\"sha256\"}} 1.0",
             blocks * BLOCK_TOKENS as usize,

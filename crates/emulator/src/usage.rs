@@ -14,6 +14,8 @@ pub(crate) struct Usage {
     pub(crate) cached: u32,
     /// Generated.
     pub(crate) output: u32,
+    /// Whether how much was cached is kept quiet.
+    pub(crate) hides_cached: bool,
 }
 
 impl Usage {
@@ -23,7 +25,7 @@ impl Usage {
             "prompt_tokens": self.prompt,
             "total_tokens": self.prompt + self.output,
             "completion_tokens": self.output,
-            "prompt_tokens_details": {"cached_tokens": self.cached},
+            "prompt_tokens_details": (!self.hides_cached).then(|| json!({"cached_tokens": self.cached})),
         })
     }
 
@@ -35,9 +37,13 @@ impl Usage {
         push_number(out, self.prompt + self.output);
         push(out, ",\"completion_tokens\":");
         push_number(out, self.output);
-        push(out, ",\"prompt_tokens_details\":{\"cached_tokens\":");
-        push_number(out, self.cached);
-        push(out, "}}");
+        if self.hides_cached {
+            push(out, ",\"prompt_tokens_details\":null}");
+        } else {
+            push(out, ",\"prompt_tokens_details\":{\"cached_tokens\":");
+            push_number(out, self.cached);
+            push(out, "}}");
+        }
     }
 
     /// `/v1/responses`.
@@ -68,10 +74,13 @@ mod tests {
 
     #[test]
     fn the_pushed_form_equals_the_built_one() {
-        let usage = Usage { prompt: 100, cached: 96, output: 12 };
-        let mut out = BytesMut::new();
-        usage.push_openai(&mut out);
-        assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), usage.openai());
+        let usage = Usage { prompt: 100, cached: 96, output: 12, hides_cached: false };
+        for usage in [usage, Usage { hides_cached: true, ..usage }] {
+            let mut out = BytesMut::new();
+            usage.push_openai(&mut out);
+            assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), usage.openai());
+            assert_eq!(usage.openai()["prompt_tokens_details"].is_null(), usage.hides_cached);
+        }
         assert_eq!(usage.anthropic()["input_tokens"], 4);
     }
 }
