@@ -36,8 +36,17 @@ class Handler(BaseHTTPRequestHandler):
         wish = self.headers.get("x-amzn-sagemaker-custom-attributes", "")
         if wish.startswith("status="):
             self.answer(int(wish.removeprefix("status=")), b"prompt is too long")
+        elif wish.startswith("size="):
+            self.answer(200, b"a" * int(wish.removeprefix("size=")))
         elif wish == "break off":
-            self.break_off()
+            self.begin()
+        elif wish == "vanish":
+            self.close_connection = True
+        elif wish == "hang":
+            self.connection.recv(1)
+        elif wish == "stall":
+            self.begin()
+            self.connection.recv(1)
         elif self.headers.get("x-amzn-sagemaker-session-id") == "NEW_SESSION":
             self.answer(200, session=("New", "talk-1; Expires=2099-01-01T00:00:00Z"))
         elif wish == "close":
@@ -56,7 +65,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def break_off(self):
+    def begin(self):
+        """The beginning of an answer, at whose end the connection ends."""
         self.send_response(200)
         self.send_header("Content-Length", "100")
         self.end_headers()

@@ -1,10 +1,12 @@
 """What SageMaker's runtime passes to containers and back, on instances of one's own: sessions, attributes, errors."""
 
+import time
+
 import botocore.eventstream
 import botocore.exceptions
 import pytest
 
-from aws_clients import Aws
+from aws_clients import Aws, variant
 from containers import Container
 
 ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
@@ -67,12 +69,69 @@ def test_members_reach_the_container_under_their_names_and_attributes_come_back(
     assert "authorization" not in headers and "x-amz-date" not in headers
 
 
-@pytest.mark.parametrize(("status", "side"), [(400, "client"), (500, "server")])
-def test_a_containers_error_is_a_model_error(own, status, side):
-    with pytest.raises(own.runtime.exceptions.ModelError) as error:
-        invoke(own, CustomAttributes=f"status={status}")
+@pytest.fixture(scope="module")
+def strict(start, containers, tmp_path_factory):
+    """A router that takes less than SageMaker: 1 KiB, one second, and two for streams."""
+    folder = tmp_path_factory.mktemp("strict")
+    configuration = folder / "isotherm.yaml"
+    configuration.write_text(
+        "limits: { invocation_body: 1KiB }\ntimeouts: { invocation: 1s, invocation_stream: 2s }\n"
+        f"aws:\n  data_dir: state\n  providers: [{{ static: {{ urls: [{containers[0].url}] }} }}]\n"
+    )
+    strict = Aws(start("serve", "--config", str(configuration)).url)
+    strict.deploy("chat", variant("chat", InitialInstanceCount=1))
+    return strict
+
+
+def model_error(aws, body=b"{}", **members):
+    with pytest.raises(aws.runtime.exceptions.ModelError) as error:
+        aws.runtime.invoke_endpoint(EndpointName="chat", Body=body, **members)
     told = error.value.response
     assert told["ResponseMetadata"]["HTTPStatusCode"] == 424
+    return told
+
+
+def test_limits_of_size_and_time_are_those_of_the_configuration(strict):
+    invoke = strict.runtime.invoke_endpoint
+    assert invoke(EndpointName="chat", Body=b"a" * 1024, CustomAttributes="size=1024")["Body"].read() == b"a" * 1024
+    with pytest.raises(botocore.exceptions.ClientError) as refused:
+        invoke(EndpointName="chat", Body=b"a" * 1025)
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 413
+    assert refused.value.response["Error"]["Message"] == "HTTP content length exceeded 1024 bytes."
+    assert "could not load the entire response body" in model_error(strict, CustomAttributes="size=1025")["Error"]["Message"]
+
+    begun = time.monotonic()
+    for wish in ("hang", "stall"):
+        told = model_error(strict, CustomAttributes=wish)
+        assert told["OriginalStatusCode"] == 0
+        assert told["OriginalMessage"].startswith("Your invocation timed out while waiting for a response from container")
+    assert 2 <= time.monotonic() - begun < 10
+
+
+def test_a_stream_that_takes_too_long_ends_with_an_exception(strict):
+    stream = strict.runtime.invoke_endpoint_with_response_stream
+    begun = time.monotonic()
+    events = iter(stream(EndpointName="chat", Body=b"{}", CustomAttributes="stall")["Body"])
+    assert next(events)["PayloadPart"]["Bytes"] == b"the beginning"
+    with pytest.raises(botocore.eventstream.EventStreamError) as error:
+        next(events)
+    assert error.value.response["Error"]["Code"] == "ModelStreamError"
+    assert 2 <= time.monotonic() - begun < 10
+
+
+def test_an_answer_that_breaks_off_or_never_comes_is_a_model_error(own):
+    told = model_error(own, CustomAttributes="break off")
+    said = "Received server error (500) from primary and could not load the entire response body. See https://"
+    assert told["Error"]["Message"].startswith(said) and told["OriginalStatusCode"] == 500
+    # A body of its own: one on which instances die is not sent again for a while.
+    told = model_error(own, body=b"poison", CustomAttributes="vanish")
+    said = "Amazon SageMaker could not get a response from the chat endpoint. This can occur when CPU or memory"
+    assert told["Error"]["Message"].startswith(said) and told["OriginalStatusCode"] == 0
+
+
+@pytest.mark.parametrize(("status", "side"), [(400, "client"), (500, "server")])
+def test_a_containers_error_is_a_model_error(own, status, side):
+    told = model_error(own, CustomAttributes=f"status={status}")
     assert told["OriginalStatusCode"] == status and told["OriginalMessage"] == "prompt is too long"
     assert told["LogStreamArn"] == "arn:aws:logs:us-east-1:123456789012:log-group:/aws/sagemaker/Endpoints/chat"
     said = f'Received {side} error ({status}) from primary with message "prompt is too long".'
