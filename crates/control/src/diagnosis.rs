@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use isotherm_core::Time;
-use isotherm_telemetry::{Change, Ended, Part, PartKind, Role, TracedRequest, shared_bytes};
+use isotherm_telemetry::{
+    Change, Ended, Part, PartKind, Role, TracedRequest, bytes_in_equal_parts, parts_of, shared_bytes,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::observer::unix_seconds;
@@ -19,6 +21,12 @@ const WORTH_TELLING: f64 = 0.1;
 
 /// Fewer tokens than this are lost to every prompt: the last block is not whole, and engines compute the last token anew.
 const NEVER_CACHED: f64 = 48.0;
+
+/// With less in common, two prompts share no more than the word of a role: not a block of an engine's cache.
+const LEAST_SHARED: u32 = isotherm_core::BLOCK_BYTES;
+
+/// With less in common, in bytes, and none of it at the beginning, two prompts have nothing to do with each other.
+const LEAST_ALIKE: u32 = 256;
 
 /// A prompt of which this share came from the cache is a hit, as in all views of the router.
 const HIT: f64 = 0.5;
@@ -113,6 +121,8 @@ pub struct Nearest {
     pub shared_bytes: u32,
     /// The same in tokens of this request.
     pub shared_tokens: u64,
+    /// How much of this prompt stands in whole parts that the earlier one has, too, wherever they stand there, in bytes.
+    pub equal_parts_bytes: u32,
 }
 
 /// How a request ended, as far as the cache is concerned.
@@ -225,6 +235,8 @@ struct Surroundings<'r> {
     computing: f64,
     /// Which earlier one shares most with it, and how much, in bytes.
     nearest: Option<(&'r TracedRequest, u32)>,
+    /// Where none begins like it: which one has most of its parts, and how much that is, in bytes.
+    alike: Option<(&'r TracedRequest, u32)>,
     compared_with: u64,
 }
 
@@ -241,11 +253,17 @@ impl<'r> Surroundings<'r> {
             holders: BTreeMap::new(),
             computing: 0.0,
             nearest: None,
+            alike: None,
             compared_with: 0,
         };
         // A tenant never learns of another's prompts, not even that they exist.
-        for one in earlier.iter().filter(|one| one.trail.tenant == request.trail.tenant) {
-            found.take(one);
+        let own = || earlier.iter().filter(|one| one.trail.tenant == request.trail.tenant);
+        own().for_each(|one| found.take(one));
+        if found.nearest.is_none_or(|(_, shared)| shared == 0) {
+            // None begins like it: perhaps one goes on like it.
+            let parts = parts_of(&request.trail);
+            let equal = own().map(|one| (&**one, bytes_in_equal_parts(&one.trail, &parts)));
+            found.alike = equal.max_by_key(|(_, bytes)| *bytes).filter(|(_, bytes)| *bytes >= LEAST_ALIKE);
         }
         found
     }
@@ -253,6 +271,7 @@ impl<'r> Surroundings<'r> {
     fn take(&mut self, earlier: &'r TracedRequest) {
         self.compared_with += 1;
         let shared = shared_bytes(&earlier.trail, &self.request.trail);
+        let shared = if shared < LEAST_SHARED { 0 } else { shared };
         // In one scope counts more than in another; then the longest; then the last.
         let same_scope = |one: &TracedRequest| one.trail.scope() == self.request.trail.scope();
         let rank = |one: &TracedRequest, shared: u32| (shared > 0 && same_scope(one), shared);
@@ -304,7 +323,9 @@ impl<'r> Surroundings<'r> {
     }
 
     fn nearest(&self) -> Option<Nearest> {
-        let (nearest, shared_bytes) = self.nearest.filter(|(_, shared)| *shared > 0)?;
+        let begins_like_it = self.nearest.filter(|(_, shared)| *shared > 0);
+        let (nearest, shared_bytes) = begins_like_it.or(self.alike.map(|(alike, _)| (alike, 0)))?;
+        let equal_parts_bytes = bytes_in_equal_parts(&nearest.trail, &parts_of(&self.request.trail));
         let decision = nearest.ended().and_then(|ended| ended.decision.as_ref());
         Some(Nearest {
             request_id: nearest.request_id.to_string(),
@@ -312,6 +333,7 @@ impl<'r> Surroundings<'r> {
             instance: decision.map(|decision| decision.chosen.to_string()),
             shared_bytes,
             shared_tokens: (f64::from(shared_bytes) * self.tokens_per_byte) as u64,
+            equal_parts_bytes,
         })
     }
 
@@ -341,7 +363,10 @@ impl<'r> Surroundings<'r> {
         }
         match self.nearest {
             Some((nearest, shared)) if shared > 0 => changed(Change::between(&nearest.trail, &self.request.trail)),
-            _ => (MissReason::FirstSeen, None),
+            _ => match self.alike {
+                Some((alike, _)) => changed(Change::between(&alike.trail, &self.request.trail)),
+                None => (MissReason::FirstSeen, None),
+            },
         }
     }
 }

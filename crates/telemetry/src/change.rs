@@ -1,8 +1,10 @@
 //! Where a prompt stops being the same as an earlier one.
 
+use std::collections::{HashMap, HashSet};
+
 use isotherm_core::BLOCK_BYTES;
 
-use crate::trail::{Part, PartKind, Role, Trail};
+use crate::trail::{Part, PartEnd, PartKind, Role, Trail};
 
 /// The first thing in which a request differs from an earlier one of the same tenant, in the order in which it matters to
 /// an engine's cache.
@@ -82,6 +84,26 @@ pub fn shared_bytes(one: &Trail, other: &Trail) -> u32 {
     of_blocks.max(equal_bytes(one, parts))
 }
 
+/// How many bytes of a later prompt stand in parts that an earlier one has, too, wherever they stand there.
+pub fn bytes_in_equal_parts(earlier: &Trail, later: &HashMap<u64, u32>) -> u32 {
+    let mut found = HashSet::new();
+    let equal = |part: &&PartEnd| later.contains_key(&part.own) && found.insert(part.own);
+    earlier.parts.iter().filter(equal).fold(0, |sum: u32, part| sum.saturating_add(later[&part.own]))
+}
+
+/// The parts of a prompt that say something, and how long they are.
+pub fn parts_of(trail: &Trail) -> HashMap<u64, u32> {
+    let mut begin = 0;
+    let mut parts = HashMap::new();
+    for part in &trail.parts {
+        if part.part.kind != PartKind::Head {
+            parts.insert(part.own, part.end - begin);
+        }
+        begin = part.end;
+    }
+    parts
+}
+
 fn equal_bytes(trail: &Trail, parts: usize) -> u32 {
     parts.checked_sub(1).and_then(|last| trail.parts.get(last)).map_or(0, |part| part.end)
 }
@@ -103,7 +125,7 @@ mod tests {
             }
             hasher.update(text.as_bytes());
             let (chain, end) = hasher.so_far();
-            ends.push(PartEnd { chain, end, part: Part { kind, role: Role::User, message } });
+            ends.push(PartEnd { chain, end, own: 0, part: Part { kind, role: Role::User, message } });
         }
         Trail::new(&hasher.finish().unwrap(), ends.into())
     }

@@ -43,6 +43,8 @@ pub struct PartEnd {
     pub chain: BlockHash,
     /// How many bytes that is.
     pub end: u32,
+    /// Names the part alone, whatever stands before it.
+    pub own: u64,
     /// What ends here.
     pub part: Part,
 }

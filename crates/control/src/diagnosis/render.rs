@@ -32,12 +32,13 @@ impl fmt::Display for Diagnosis {
         match &self.nearest {
             Some(nearest) => writeln!(
                 f,
-                "nearest     {}, {:.1} s before, on {}: equal for {} tokens ({} bytes)",
+                "nearest     {}, {:.1} s before, on {}: equal for {} tokens ({} bytes); {} bytes in equal parts",
                 nearest.request_id,
                 nearest.seconds_before,
                 nearest.instance.as_deref().unwrap_or("no instance"),
                 nearest.shared_tokens,
-                nearest.shared_bytes
+                nearest.shared_bytes,
+                nearest.equal_parts_bytes
             )?,
             None => writeln!(f, "nearest     none of the {} earlier requests of its tenant", self.compared_with)?,
         }

@@ -19,7 +19,8 @@ fn trail(tenant: u64, system: &str, messages: &[&str]) -> Trail {
         hasher.update(text.as_bytes());
         let (chain, end) = hasher.so_far();
         let part = Part { kind: PartKind::Text, role, message: number as u16 };
-        parts.push(PartEnd { chain, end, part });
+        let own = text.bytes().fold(1, |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
+        parts.push(PartEnd { chain, end, own, part });
     }
     let trail = Trail::new(&hasher.finish().unwrap(), parts.into());
     Trail { tenant, ..trail }
@@ -119,6 +120,11 @@ fn each_miss_has_its_reason() {
     let changed = log.served(whole(1, &changed, &user), "one", Reason::Home, 960);
     assert_eq!((changed.reason, changed.part.as_deref()), (MissReason::SystemChanged, Some("messages[0] (system)")));
     assert!((900..=1_000).contains(&changed.nearest.unwrap().shared_bytes));
+
+    // A time stamp in front: nothing is shared from the beginning on, and yet it is clear which one it was.
+    let stamped = log.served(whole(1, &format!("12:30 {system}"), &user), "one", Reason::Home, 0);
+    assert_eq!((stamped.reason, stamped.part.as_deref()), (MissReason::SystemChanged, Some("messages[0] (system)")));
+    assert_eq!(stamped.nearest.map(|nearest| (nearest.shared_bytes, nearest.equal_parts_bytes)), Some((0, 2_000)));
 
     let model = Trail { model: 7, ..whole(1, &system, &user) };
     assert_eq!(log.served(model, "one", Reason::Home, 0).reason, MissReason::ModelChanged);

@@ -4,12 +4,16 @@ use isotherm_core::{BlockHasher, HashSeed, PromptDigest};
 use isotherm_telemetry::{Part, PartEnd, PartKind, Role, Trail};
 use isotherm_wire::api::Api;
 use isotherm_wire::request::{Mark, PromptSink, render};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Form;
 use super::blocks::Blocks;
 
 /// So many parts are told one by one; behind them, each message is one.
 const ONE_BY_ONE: usize = 64;
+
+/// How much of a medium its part is named by.
+const MEDIA_BYTES: usize = 4_096;
 
 /// The most parts that are told; the last one takes in what comes beyond.
 const MOST: usize = 1_024;
@@ -48,13 +52,17 @@ struct Parts {
     /// The role of the message comes next.
     in_head: bool,
     messages: u16,
+    /// Names what was given of the part.
+    own: u64,
+    /// How much of a medium was looked at for that.
+    media: usize,
 }
 
 impl Parts {
     fn read(body: &[u8], api: Api, seed: HashSeed) -> Option<(PromptDigest, Vec<PartEnd>)> {
         let part = Part { kind: PartKind::Prompt, role: Role::Nobody, message: Part::NO_MESSAGE };
         let blocks = Blocks::new(seed);
-        let mut parts = Parts { blocks, parts: Vec::new(), part, in_head: false, messages: 0 };
+        let mut parts = Parts { blocks, parts: Vec::new(), part, in_head: false, messages: 0, own: 0, media: 0 };
         render(body, api, &mut parts).ok()?;
         parts.end_part();
         Some((parts.blocks.finish()?, parts.parts))
@@ -94,7 +102,9 @@ impl Parts {
         if end == self.parts.last().map_or(0, |last| last.end) {
             return;
         }
-        let part = PartEnd { chain, end, part: self.part };
+        let own = std::mem::take(&mut self.own);
+        self.media = 0;
+        let part = PartEnd { chain, end, own, part: self.part };
         let whole_message = PartEnd { part: Part { kind: PartKind::Message, ..self.part }, ..part };
         let count = self.parts.len();
         match self.parts.last_mut() {
@@ -115,12 +125,16 @@ impl PromptSink for Parts {
                 }
             }
             role if std::mem::take(&mut self.in_head) => self.part.role = Role::of(role),
-            _ => {}
+            text => self.own = xxh3_64_with_seed(text, self.own),
         }
         self.blocks.prompt(bytes);
     }
 
     fn media(&mut self, bytes: &[u8]) {
+        // Files may be megabytes; their beginnings tell them apart well enough for what this is for.
+        let looked_at = &bytes[..bytes.len().min(MEDIA_BYTES - self.media)];
+        self.media += looked_at.len();
+        self.own = xxh3_64_with_seed(looked_at, self.own);
         self.blocks.media(bytes);
     }
 
