@@ -142,7 +142,7 @@ fn components_that_can_not_be_are_refused() {
     let create = |input: Value| bench.refused("CreateInferenceComponent", input);
     assert_eq!(
         create(with(component("ic"), "VariantName", json!("w"))),
-        "The variant name(s) \"w\" is not present within endpoint configuration \"c\"."
+        "The variant name(s) \"w\" is/are not present within endpoint configuration \"c\"."
     );
     assert_eq!(
         create(with(component("ic"), "EndpointName", json!("none"))),

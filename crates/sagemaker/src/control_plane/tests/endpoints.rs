@@ -101,11 +101,11 @@ fn weights_and_capacities_change() {
     for (desired, message) in [
         (
             json!([{ "VariantName": "w" }]),
-            "The variant name(s) \"w\" is not present within endpoint configuration \"c\".",
+            "The variant name(s) \"w\" is/are not present within endpoint configuration \"c\".",
         ),
         (
             json!([{ "VariantName": "w" }, { "VariantName": "x" }]),
-            "The variant name(s) \"w\", \"x\" are not present within endpoint configuration \"c\".",
+            "The variant name(s) \"w\", \"x\" is/are not present within endpoint configuration \"c\".",
         ),
         (
             json!([{ "VariantName": "v" }, { "VariantName": "v" }]),

@@ -59,11 +59,10 @@ fn names(endpoint: &EndpointRecord, desired: &[DesiredWeightAndCapacity]) -> Res
     if missing.is_empty() {
         return Ok(());
     }
-    let verb = if missing.len() == 1 { "is" } else { "are" };
     let names = missing.join("\", \"");
     let config = &endpoint.serving.config_name;
     Err(invalid(format!(
-        "The variant name(s) \"{names}\" {verb} not present within endpoint configuration \"{config}\"."
+        "The variant name(s) \"{names}\" is/are not present within endpoint configuration \"{config}\"."
     )))
 }
 

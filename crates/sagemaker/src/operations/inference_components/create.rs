@@ -106,7 +106,7 @@ fn host(endpoint: &EndpointRecord, asked: Option<&str>) -> Result<Option<String>
     match (found, asked) {
         (Some(variant), _) => Ok(Some(variant.config.variant_name.clone())),
         (None, Some(name)) => Err(invalid(format!(
-            "The variant name(s) \"{name}\" is not present within endpoint configuration \"{config}\"."
+            "The variant name(s) \"{name}\" is/are not present within endpoint configuration \"{config}\"."
         ))),
         (None, None) => Err(invalid(format!(
             "VariantName is required because endpoint configuration \"{config}\" has {} variants.",
