@@ -109,8 +109,8 @@ class Page:
             self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=codes[name], **text)
 
     def picture(self, path):
-        """The whole page as a PNG file."""
+        """The whole page as a WebP file."""
         size = self.send("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
+        data = self.send("Page.captureScreenshot", format="webp", quality=85, captureBeyondViewport=True, clip=clip)["data"]
         path.write_bytes(base64.b64decode(data))

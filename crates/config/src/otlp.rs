@@ -53,3 +53,34 @@ struct ShareError(f64);
 fn ratio<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     number(deserializer, |share| if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(ShareError(share)) })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, Environment, Overrides};
+
+    fn load(otlp: &str) -> Result<Config, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("isotherm.yaml");
+        std::fs::write(&file, format!("otlp: {otlp}\nendpoints: []\n")).unwrap();
+        Config::load(Some(&file), &Environment::default(), &Overrides::default()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn only_the_receiver_must_be_named() {
+        let otlp = load("{ endpoint: 'http://127.0.0.1:4318' }").unwrap().otlp.unwrap();
+        assert_eq!((otlp.endpoint.to_string().as_str(), otlp.sample_ratio), ("http://127.0.0.1:4318", 1.0));
+        assert_eq!((otlp.metrics_interval.as_secs(), otlp.service_name.as_str()), (60, "isotherm"));
+        assert_eq!(
+            load("{ endpoint: 'http://127.0.0.1:4318', sample_ratio: 0.1 }").unwrap().otlp.unwrap().sample_ratio,
+            0.1
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_would_be_right() {
+        let refused = load("{ endpoint: 'http://127.0.0.1:4318', sample_ratio: 2 }").unwrap_err();
+        assert!(refused.contains("a share is a number from 0 to 1, not 2"), "{refused}");
+        assert!(load("{ endpoint: '127.0.0.1:4318' }").is_err());
+        assert!(load("{ sample_ratio: 1 }").unwrap_err().contains("endpoint"));
+    }
+}

@@ -105,7 +105,7 @@ function showVerdicts() {
   const own = (kept?.requests ?? []).filter(one => `${one.endpoint}/${one.variant}` === chosen);
   find("analyse").disabled = !kept?.on;
   if (!own.length) return find("verdicts").replaceChildren(emptyBody(kept?.on ? words.empty_requests : words.empty_verdicts));
-  const why = one => (words.reasons[one.reason] ?? one.reason) + (one.part ? `: ${one.part}` : "");
+  const why = one => one.verdict === "under_way" ? "–" : (words.reasons[one.reason] ?? one.reason) + (one.part ? `: ${one.part}` : "");
   const tag = { hit: "good", miss: "other", failed: "bad" };
   fillTable(find("verdicts"), words.verdicts_title,
     [[words.ended, true], [words.request, false, "key"], [words.verdict], [words.why], [words.instance], [words.tokens, true], [words.cached, true],

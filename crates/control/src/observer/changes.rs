@@ -122,3 +122,52 @@ impl Homes {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use isotherm_config::{Config, Environment, Overrides};
+    use isotherm_core::InstanceId;
+    use isotherm_fleet::{Clock, InstanceName};
+    use isotherm_telemetry::{Metrics, WatchedKey};
+
+    use super::*;
+
+    fn fleet() -> Fleet {
+        let instances = (1..=4).map(|port| format!("http://127.0.0.1:{port}")).collect();
+        let overrides = Overrides { instances, port: Some("0".to_owned()), ..Overrides::default() };
+        let config = Config::load(None, &std::iter::empty().collect::<Environment>(), &overrides).expect("valid");
+        Fleet::new(&config, Arc::new(Metrics::new("test")), Clock::start())
+    }
+
+    #[test]
+    fn only_what_was_at_home_on_a_drained_instance_moves() {
+        let fleet = fleet();
+        let (mut prefixes, mut changes) = (Prefixes::default(), Changes::default());
+        let variant = Arc::clone(fleet.topology().variants().next().expect("a variant"));
+        for key in 0..40 {
+            prefixes.take_in(&WatchedKey {
+                key: PrefixKey::from_u128(key),
+                endpoint: Arc::clone(variant.endpoint()),
+                variant: Arc::clone(variant.name()),
+                instance: InstanceId::new("http://127.0.0.1:1"),
+                cached_of_prompt: None,
+                duration: std::time::Duration::ZERO,
+            });
+        }
+        let now = SystemTime::now();
+        changes.look(&fleet, &prefixes, now);
+        changes.look(&fleet, &prefixes, now);
+        assert_eq!(changes.newest(), [], "nothing has changed");
+        let drained = "http://127.0.0.1:2";
+        let name = InstanceName { id: drained, endpoint: None, variant: None };
+        fleet.set_draining(name, true).expect("it is there");
+        changes.look(&fleet, &prefixes, now);
+        fleet.set_draining(name, false).expect("it is there");
+        changes.look(&fleet, &prefixes, now);
+        let [back, away] = &changes.newest()[..] else { panic!("two changes") };
+        assert_eq!((&away.went[..], &away.came[..], away.followed), (&[drained.to_owned()][..], &[][..], 40));
+        assert!(away.moved > 2 && away.moved < 20, "about a quarter: {}", away.moved);
+        assert!(away.moves.iter().all(|one| one.from == drained && one.to != drained));
+        assert_eq!((back.moved, &back.came[..]), (away.moved, &[drained.to_owned()][..]), "keys come home");
+    }
+}
