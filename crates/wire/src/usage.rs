@@ -1,5 +1,9 @@
 //! Token counts as engines report them.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use crate::json::{Cursor, Malformed, Value};
 
 /// What one response cost, in tokens. What the engine does not say is `None`, never 0.
@@ -18,7 +22,9 @@ impl Usage {
     /// responses API) or in `message` (Anthropic's `message_start`). `None` when there is none.
     pub fn from_json(json: &[u8]) -> Option<Usage> {
         let mut tally = Tally::default();
-        tally.read_json(json);
+        if !tally.read_last(json) {
+            tally.read_json(json);
+        }
         tally.usage()
     }
 }
@@ -51,6 +57,17 @@ impl Tally {
     pub(crate) fn read_json(&mut self, json: &[u8]) {
         // The engine's JSON is not ours to judge.
         let _: Result<(), Malformed> = self.read_around(&mut Cursor::new(json), true);
+    }
+
+    /// Reads the usage of a whole response where the only one stands among its last members, as engines write it: so that
+    /// what is before it need not be walked through.
+    fn read_last(&mut self, json: &[u8]) -> bool {
+        static KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""usage""#));
+        let mut keys = KEY.find_iter(json);
+        let (Some(at), None) = (keys.next(), keys.next()) else { return false };
+        // In a string, its quotes would be escaped: it is a key, or a string of its own, behind which there is no colon.
+        let usage = Cursor::within(json, at).last_members();
+        usage.is_ok_and(|usage| self.read(usage).is_ok())
     }
 
     fn read_around(&mut self, cursor: &mut Cursor<'_>, at_top: bool) -> Result<(), Malformed> {

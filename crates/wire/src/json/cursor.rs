@@ -20,6 +20,11 @@ impl<'a> Cursor<'a> {
         Cursor { bytes, at }
     }
 
+    /// A place within `bytes`, so far from their beginning.
+    pub(crate) fn within(bytes: &'a [u8], at: usize) -> Self {
+        Cursor { bytes, at }
+    }
+
     /// Where it is: bytes from the beginning of the text.
     pub(crate) fn offset(&self) -> usize {
         self.at
@@ -77,6 +82,16 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn string(&mut self) -> Result<RawString<'a>, Malformed> {
         self.at += 1;
+        if let Some(length) = short_plain(&self.bytes[self.at..]) {
+            let inside = &self.bytes[self.at..self.at + length];
+            self.at += length + 1;
+            return Ok(RawString::plain(inside));
+        }
+        self.long_string()
+    }
+
+    /// A string that is not short, or holds escapes; the cursor stands behind its opening quote.
+    fn long_string(&mut self) -> Result<RawString<'a>, Malformed> {
         let start = self.at;
         while let Some(distance) = memchr(b'"', &self.bytes[self.at..]) {
             let inside = &self.bytes[start..self.at + distance];
@@ -145,13 +160,39 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// A one in each of eight bytes.
+const EACH: u64 = 0x0101_0101_0101_0101;
+
 /// How many of eight bytes are digits before the first that is not. All at once and without a branch: lengths of token
 /// ids cannot be predicted.
 #[inline]
 fn leading_digits(bytes: [u8; 8]) -> usize {
-    const EACH: u64 = 0x0101_0101_0101_0101;
     // A digit becomes its value; adding 0x76 sets the high bit of whatever is 10 or more.
     let values = u64::from_le_bytes(bytes) ^ (EACH * 0x30);
     let others = ((values & (EACH * 0x7F)) + EACH * 0x76) | values;
     (others & (EACH * 0x80)).trailing_zeros() as usize / 8
+}
+
+/// The length of the string whose closing quote is among the first [`SHORT`] bytes, if no backslash stands before it.
+/// Most strings of a request are keys, roles and other words: a search would take longer to begin than this to end.
+#[inline]
+fn short_plain(bytes: &[u8]) -> Option<usize> {
+    for (word, eight) in bytes.as_chunks::<8>().0.iter().take(SHORT / 8).enumerate() {
+        let eight = u64::from_le_bytes(*eight);
+        let found = zero_bytes(eight ^ (EACH * b'"' as u64)) | zero_bytes(eight ^ (EACH * b'\\' as u64));
+        if found != 0 {
+            let at = word * 8 + found.trailing_zeros() as usize / 8;
+            return (bytes[at] == b'"').then_some(at);
+        }
+    }
+    None
+}
+
+/// How far strings are looked at by eight bytes.
+const SHORT: usize = 32;
+
+/// Sets the high bit of bytes that are zero. The lowest bit that is set is right; above it others may be set too.
+#[inline]
+fn zero_bytes(eight: u64) -> u64 {
+    eight.wrapping_sub(EACH) & !eight & (EACH * 0x80)
 }

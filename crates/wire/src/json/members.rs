@@ -10,6 +10,17 @@ impl<'a> Cursor<'a> {
         self.pass(b'{').then_some(Members { cursor: self, state: Walk::Entered })
     }
 
+    /// In front of a key: its value, if nothing but further members follows it up to the end of the text. Then the object
+    /// is the outermost one.
+    pub(crate) fn last_members(&mut self) -> Result<Value<'a>, Malformed> {
+        let mut members = Members { cursor: self, state: Walk::Entered };
+        members.next_key()?;
+        let value = members.value()?;
+        while members.next_key()?.is_some() {}
+        self.end()?;
+        Ok(value)
+    }
+
     /// Enters the array that begins here; `None`, without moving, when something else does.
     pub(crate) fn elements(&mut self) -> Option<Elements<'_, 'a>> {
         self.pass(b'[').then_some(Elements { cursor: self, state: Walk::Entered })

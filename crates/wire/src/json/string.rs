@@ -10,38 +10,58 @@ const PIECE: usize = 4096;
 /// Runs without escapes that are shorter than this are gathered, so that a reader gets few pieces of fair size.
 const WORTH_A_PIECE: usize = 128;
 
+/// Shorter strings are looked through before a search would have begun.
+const WORTH_A_SEARCH: usize = 16;
+
 /// A string between its quotes, as it is written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RawString<'a>(&'a [u8]);
+pub(crate) struct RawString<'a> {
+    raw: &'a [u8],
+    /// It is known to hold no backslash.
+    is_plain: bool,
+}
 
 impl<'a> RawString<'a> {
     pub(super) fn new(raw: &'a [u8]) -> Self {
-        RawString(raw)
+        RawString { raw, is_plain: false }
+    }
+
+    /// A string that holds no backslash.
+    pub(super) fn plain(raw: &'a [u8]) -> Self {
+        RawString { raw, is_plain: true }
+    }
+
+    fn has_escapes(self) -> bool {
+        match self.raw {
+            _ if self.is_plain => false,
+            short if short.len() < WORTH_A_SEARCH => short.contains(&b'\\'),
+            long => memchr(b'\\', long).is_some(),
+        }
     }
 
     /// What stands between its quotes.
     pub(crate) fn as_written(self) -> &'a [u8] {
-        self.0
+        self.raw
     }
 
     /// The string with its escapes resolved, as bytes. What is not UTF-8 stays as it is unless there are escapes.
     pub(crate) fn decoded(self) -> Cow<'a, [u8]> {
-        if memchr(b'\\', self.0).is_none() {
-            return Cow::Borrowed(self.0);
+        if !self.has_escapes() {
+            return Cow::Borrowed(self.raw);
         }
         Cow::Owned(self.unescape().into_bytes())
     }
 
     /// The string with its escapes resolved. Lone surrogates and what is not UTF-8 become U+FFFD.
     pub(crate) fn decode(self) -> Cow<'a, str> {
-        if memchr(b'\\', self.0).is_none() {
-            return String::from_utf8_lossy(self.0);
+        if !self.has_escapes() {
+            return String::from_utf8_lossy(self.raw);
         }
         Cow::Owned(self.unescape())
     }
 
     fn unescape(self) -> String {
-        let mut text = String::with_capacity(self.0.len());
+        let mut text = String::with_capacity(self.raw.len());
         self.pieces(&mut String::new(), &mut |piece| {
             text.push_str(piece);
             true
@@ -52,7 +72,7 @@ impl<'a> RawString<'a> {
     /// Gives the decoded string to `take`, in pieces that are not empty, until `take` wants no more (then the answer is
     /// `false`). Decodes little more than what is taken. `scratch` is memory to gather short runs in; it ends empty.
     pub(crate) fn pieces(self, scratch: &mut String, take: &mut dyn FnMut(&str) -> bool) -> bool {
-        let mut rest = self.0;
+        let mut rest = self.raw;
         loop {
             if scratch.len() >= PIECE || rest.is_empty() {
                 let wants_more = scratch.is_empty() || take(scratch);

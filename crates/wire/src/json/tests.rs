@@ -39,6 +39,21 @@ fn accepts_what_engines_accept() {
 }
 
 #[test]
+fn a_string_ends_at_its_quote_wherever_that_and_escapes_stand() {
+    for length in 0..48 {
+        for (escape, character) in [("", ""), (r#"\""#, "\""), (r"\\", "\\"), (r"\n", "\n"), ("é", "é")] {
+            for at in 0..=length {
+                let with = |middle: &str| "x".repeat(at) + middle + &"x".repeat(length - at);
+                for behind in ["", ",", "\\\"\\\"\\\"\\\"\\\"\\\"\\\"\\\"", "\", and much more behind it: 1"] {
+                    let literal = format!("\"{}\"{behind}", with(escape));
+                    assert_eq!(decode(literal.as_bytes()), with(character), "{literal}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn tells_what_is_wrong_and_where() {
     let cases = [
         ("", 0, "a value", "the end of the body"),

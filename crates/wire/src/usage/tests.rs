@@ -18,6 +18,13 @@ fn every_api_reports_in_its_own_form() {
         (r#"{"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_tokens_details":null}}"#, usage(10, None, 2)),
         (r#"{"usage":{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":null}}}"#, usage(10, None, None)),
         (r#"{"usage":{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":0}}}"#, usage(10, 0, None)),
+        // Further members behind it; the same words in a text, and as a name.
+        (
+            r#"{"choices":[{"text":"\"usage\": {"}],"usage": {"prompt_tokens":10} , "prompt_logprobs":null }"#,
+            usage(10, None, None),
+        ),
+        (r#"{"kind":"usage","usage":{"prompt_tokens":10}}"#, usage(10, None, None)),
+        (r#"{"kind":"usage","of":{"usage":{"prompt_tokens":9}},"usage":{"prompt_tokens":10}}"#, usage(10, None, None)),
         // Embeddings.
         (r#"{"data":[],"usage":{"prompt_tokens":10,"total_tokens":10}}"#, usage(10, None, None)),
         // Responses, whole and as an event.
@@ -54,6 +61,8 @@ fn no_usage_is_unknown() {
         r#"{"usage":{"prompt_tokens":"10"}}"#,
         r#"{"usage":{"prompt_tokens":-1,"completion_tokens":1.5}}"#,
         r#"{"choices":[{"usage":{"prompt_tokens":1}}]}"#,
+        r#"{"timings":{"usage":{"prompt_tokens":1}}}"#,
+        r#"{"kind":"usage"}"#,
         r#"{"message":{"message":{"usage":{"prompt_tokens":1}}}}"#,
     ];
     for json in cases {
