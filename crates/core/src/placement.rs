@@ -56,8 +56,18 @@ pub(crate) struct Distance {
 
 impl Distance {
     pub(crate) fn of(key: PrefixKey, standing: Standing, weight: Weight) -> Distance {
-        let rank = distance(key, standing.rank, weight);
-        Distance { rank, copy: standing.copy.map_or(0.0, |copy| distance(key, copy, weight)) }
+        Distance::unweighed(key, standing).weighed(weight)
+    }
+
+    /// Among instances of one weight: the same order as that of their distances, without a logarithm.
+    pub(crate) fn unweighed(key: PrefixKey, standing: Standing) -> Distance {
+        Distance { rank: -uniform(key, standing.rank), copy: standing.copy.map_or(-1.0, |copy| -uniform(key, copy)) }
+    }
+
+    /// What was unweighed, among instances of several weights.
+    pub(crate) fn weighed(self, weight: Weight) -> Distance {
+        let of_number = |negative: f64| -(-negative).ln() / weight.get();
+        Distance { rank: of_number(self.rank), copy: of_number(self.copy) }
     }
 
     pub(crate) fn total_cmp(&self, other: &Distance) -> Ordering {
@@ -65,13 +75,13 @@ impl Distance {
     }
 }
 
-fn distance(key: PrefixKey, instance: InstanceHash, weight: Weight) -> f64 {
+/// A number between 0 and 1 that a key draws for an instance.
+fn uniform(key: PrefixKey, instance: InstanceHash) -> f64 {
     let mut bytes = [0; 24];
     bytes[..16].copy_from_slice(&key.as_u128().to_le_bytes());
     bytes[16..].copy_from_slice(&instance.0.to_le_bytes());
     // The 53 high bits fill a double's mantissa; the half keeps u off 0, where the logarithm has no value.
-    let u = ((xxh3_64(&bytes) >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64);
-    -u.ln() / weight.get()
+    ((xxh3_64(&bytes) >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)
 }
 
 /// The homes of keys among a set of instances, for whoever compares two sets: which keys a change of the fleet moves.
@@ -122,7 +132,8 @@ mod tests {
     }
 
     fn home(key: PrefixKey, instances: &[(InstanceHash, Weight)]) -> usize {
-        let distances = instances.iter().map(|&(hash, weight)| distance(key, hash, weight));
+        let standing = |rank| Standing { rank, copy: None };
+        let distances = instances.iter().map(|&(hash, weight)| Distance::of(key, standing(hash), weight));
         distances.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0
     }
 
@@ -148,6 +159,26 @@ mod tests {
     }
 
     const GOLDEN_HOMES: [usize; 12] = [5, 1, 0, 4, 5, 2, 2, 1, 4, 6, 4, 0];
+
+    #[test]
+    fn instances_of_one_weight_stand_in_the_order_that_weights_would_give_them() {
+        let hashes = hashes(60);
+        let standings: Vec<Standing> = (0..60)
+            .map(|i| Standing { rank: hashes[i % 40], copy: (i >= 20).then_some(hashes[i]) })
+            .collect();
+        let half = Weight::new(0.5).unwrap();
+        for key in keys(200, 7) {
+            let order = |distance: &dyn Fn(Standing) -> Distance| {
+                let mut order: Vec<usize> = (0..standings.len()).collect();
+                order.sort_by(|&a, &b| distance(standings[a]).total_cmp(&distance(standings[b])));
+                order
+            };
+            assert_eq!(
+                order(&|standing| Distance::unweighed(key, standing)),
+                order(&|standing| Distance::of(key, standing, half))
+            );
+        }
+    }
 
     #[test]
     fn keys_spread_evenly_over_equal_instances() {

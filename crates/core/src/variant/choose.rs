@@ -40,6 +40,25 @@ pub(super) struct Candidate {
     distance: Distance,
 }
 
+/// The weights of some instances.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Weights {
+    None,
+    /// All have this one.
+    One(Weight),
+    Several,
+}
+
+impl Weights {
+    fn note(&mut self, weight: Weight) {
+        *self = match *self {
+            Weights::None => Weights::One(weight),
+            Weights::One(same) if same == weight => return,
+            Weights::One(_) | Weights::Several => Weights::Several,
+        };
+    }
+}
+
 /// What a strategy picked and why.
 struct Pick {
     candidate: Candidate,
@@ -82,15 +101,17 @@ impl<T: Clone> VariantState<T> {
     ) -> Result<(), Refusal> {
         candidates.clear();
         let (mut in_service, mut served, mut ejected) = (false, false, 0);
+        let mut weights = Weights::None;
         for (index, instance) in self.instances.iter().enumerate() {
             let allowed = request.within.is_none_or(|within| within.contains(&instance.id));
             let serves = allowed && instance.models.may_serve(request.model);
             served |= serves;
             in_service |= !instance.draining;
             if serves && !instance.draining && !instance.health.is_down() {
-                let of_key = |key| Distance::of(key, instance.standing, instance.weight_at(now));
+                let of_key = |key| Distance::unweighed(key, instance.standing);
                 let distance = request.key.map(of_key).unwrap_or_default();
                 candidates.push(Candidate { index, distance });
+                weights.note(instance.weight_at(now));
                 ejected += usize::from(instance.health.is_ejected(now));
             }
         }
@@ -99,6 +120,11 @@ impl<T: Clone> VariantState<T> {
         }
         if !served {
             return Err(Refusal::ModelNotFound);
+        }
+        if request.key.is_some() && weights == Weights::Several {
+            for Candidate { index, distance } in candidates.iter_mut() {
+                *distance = distance.weighed(self.instances[*index].weight_at(now));
+            }
         }
         // Suspicion that has fallen on more than half says more about the requests than about the instances.
         if ejected * 2 <= candidates.len() {
