@@ -40,6 +40,8 @@ pub struct Overrides {
     pub access_log: Option<String>,
     /// `--expose-decisions`, `true` or `false`.
     pub expose_decisions: Option<String>,
+    /// `--diagnostics`, `true` or `false`.
+    pub diagnostics: Option<String>,
 }
 
 /// A setting from a flag or a variable, and which of them.
@@ -63,6 +65,7 @@ pub(crate) struct Settings {
     pub(crate) auth: Option<Given<AuthSetting>>,
     pub(crate) access_log: Option<Given<AccessLogTarget>>,
     pub(crate) expose_decisions: Option<Given<bool>>,
+    pub(crate) diagnostics: Option<Given<bool>>,
 }
 
 /// Who may call, as a flag says it.
@@ -93,11 +96,14 @@ impl Settings {
             admin_port: reader.setting("--admin-port", &overrides.admin_port, port),
             auth: reader.auth(overrides),
             access_log: reader.setting("--access-log", &overrides.access_log, str::parse),
-            expose_decisions: reader.setting("--expose-decisions", &overrides.expose_decisions, |text| {
-                bool::from_str(text).map_err(|_| format!("{text:?} is not allowed; allowed: true, false"))
-            }),
+            expose_decisions: reader.setting("--expose-decisions", &overrides.expose_decisions, truth),
+            diagnostics: reader.setting("--diagnostics", &overrides.diagnostics, truth),
         }
     }
+}
+
+fn truth(text: &str) -> Result<bool, String> {
+    bool::from_str(text).map_err(|_| format!("{text:?} is not allowed; allowed: true, false"))
 }
 
 /// Looks each setting up in flags and environment.

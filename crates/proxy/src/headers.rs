@@ -4,6 +4,8 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// The id of a request, which client, router and instance share.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// A request's place in a trace (W3C Trace Context).
+pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Anthropic's form of an API key.
 pub(crate) const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// What AWS's clients send beside a signature with a temporary key.
@@ -44,6 +46,11 @@ pub(crate) const REASON: HeaderName = HeaderName::from_static("x-isotherm-reason
 pub(crate) const HOME: HeaderName = HeaderName::from_static("x-isotherm-home");
 /// See [`INSTANCE`].
 pub(crate) const KEY: HeaderName = HeaderName::from_static("x-isotherm-key");
+
+/// The response that a client wants its request compared with, where its API has no field for that.
+pub(crate) const COMPARE_WITH: HeaderName = HeaderName::from_static("x-isotherm-compare-with");
+/// What has changed since then.
+pub(crate) const CACHE_DIAGNOSTICS: HeaderName = HeaderName::from_static("x-isotherm-cache-diagnostics");
 
 /// Headers that routers and engines give orders by: from a client they would override the router's choice, or send an
 /// engine's connections wherever the client likes.

@@ -10,3 +10,4 @@ pub(crate) mod inspect;
 pub(crate) mod place;
 pub(crate) mod relay;
 pub(crate) mod shadow;
+pub(crate) mod trace;

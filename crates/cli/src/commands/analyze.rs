@@ -11,6 +11,7 @@ use isotherm_engine_model::Profile;
 use isotherm_sim::Goal;
 use isotherm_workload::users_for;
 
+use crate::admin_client::{AdminClient, AdminFlags};
 use crate::exit::{Failure, Outcome};
 use crate::output;
 use crate::scenario_file;
@@ -24,13 +25,26 @@ Examples:
   isotherm analyze session.har --html report.html     with pictures
   zcat access.log.*.gz | isotherm analyze - --format access-log
   isotherm analyze trace.jsonl --goal 'ttft_p90<300ms' --json report.json
+  isotherm analyze --router http://127.0.0.1:8081     the last requests of a running router, from their hashes
 
 Reads in one pass and in bounded memory. Keeps hashes and counts, and no text unless --keep-text is given. The
 recommendation comes from simulating the log's own requests on the routing code that serves.")]
 pub(crate) struct Arguments {
     /// Logs, compressed with gzip or not; - reads standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "router", value_name = "FILE")]
     logs: Vec<PathBuf>,
+
+    /// Analyse the last requests of the router with this admin plane, which keeps their hashes where `diagnostics` are on
+    #[arg(long, value_name = "URL", conflicts_with_all = ["logs", "format", "keep_text"])]
+    router: Option<String>,
+
+    /// File with the admin token of that router [default: where a router of the same user left it]
+    #[arg(long, value_name = "FILE", requires = "router", env = "ISOTHERM_ADMIN_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
+
+    /// Who has to have signed that admin plane's certificate, in PEM [default: this machine's authorities]
+    #[arg(long, value_name = "FILE", requires = "router", env = "ISOTHERM_ADMIN_CA")]
+    admin_ca: Option<PathBuf>,
 
     /// What all logs are: bodies, data-capture, har, mooncake, agents, access-log [default: found by looking]
     #[arg(long, value_name = "FORMAT")]
@@ -83,7 +97,7 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
         Some(name) => Profile::named(name).map_err(|error| Failure::Usage(format!("--profile: {error}")))?,
         None => Profile::default(),
     };
-    let inputs: Vec<Input> = arguments.logs.iter().map(|path| Input::new(path)).collect();
+    let inputs = arguments.inputs()?;
     if inputs.iter().filter(|input| **input == Input::Standard).count() > 1 {
         return Err(Failure::Usage("standard input (-) can be read only once".to_owned()));
     }
@@ -114,6 +128,18 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
 }
 
 impl Arguments {
+    /// The logs, or what the router keeps.
+    fn inputs(&self) -> Result<Vec<Input>, Failure> {
+        let Some(router) = &self.router else { return Ok(self.logs.iter().map(|path| Input::new(path)).collect()) };
+        let client =
+            AdminClient::new(&AdminFlags::new(router.clone(), self.token_file.clone(), self.admin_ca.clone()))?;
+        let log = client.get("/api/requests.jsonl")?;
+        if log.is_empty() {
+            return Err(Failure::Usage(format!("the router at {router} has answered no request yet")));
+        }
+        Ok(vec![Input::Text { name: router.clone(), log: log.as_ref().into() }])
+    }
+
     fn wanted(&self, profile: Profile) -> Wanted {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         Wanted {

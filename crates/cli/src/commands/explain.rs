@@ -8,6 +8,7 @@ use bytes::Bytes;
 use clap::Args;
 use hyper::Method;
 use isotherm_config::{Config, Environment, Overrides};
+use isotherm_control::Diagnosis;
 use isotherm_fleet::{Clock, Fleet};
 use isotherm_proxy::{Explanation, Question, Rules};
 use isotherm_telemetry::Metrics;
@@ -23,10 +24,17 @@ Examples:
   isotherm explain --config isotherm.yaml request.json      by a configuration, as if nothing were in flight
   isotherm explain request.json                             by the running router, as things stand there
   isotherm explain --path /invocations body.bin
+  isotherm explain --request 4f0c…                          why a finished request hit or missed
   curl -s … | isotherm explain --config isotherm.yaml -")]
 pub(crate) struct Arguments {
     /// The request's body; - reads standard input
-    request: PathBuf,
+    #[arg(required_unless_present = "finished")]
+    body: Option<PathBuf>,
+
+    /// Explain a request that the running router has answered, by its x-request-id or its response's id: what was cached
+    /// and why not the rest. Needs `diagnostics`
+    #[arg(long = "request", value_name = "ID", conflicts_with_all = ["body", "config", "path", "tenant_id"])]
+    finished: Option<String>,
 
     /// Explain by this configuration instead of asking a running router
     #[arg(long, value_name = "FILE")]
@@ -49,12 +57,27 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Outcome {
-    let body = read(&arguments.request)?;
+    if let Some(id) = &arguments.finished {
+        return finished(id, &arguments);
+    }
+    let body = arguments.body.as_deref().map(read).transpose()?.unwrap_or_default();
     let explanation = match &arguments.config {
         Some(file) => by_configuration(file, &arguments, &body)?,
         None => by_router(&arguments, body)?,
     };
     if arguments.json { output::print_json(&explanation) } else { output::print(&explanation.to_string()) }
+}
+
+/// Why a finished request hit or missed.
+fn finished(id: &str, arguments: &Arguments) -> Outcome {
+    let path = format!("/api/requests/{}", segment(id));
+    let answer = AdminClient::new(&arguments.admin)?.call(Method::GET, &path, None)?;
+    if arguments.json {
+        return output::print_json(&answer);
+    }
+    let diagnosis: Diagnosis =
+        serde_json::from_value(answer).map_err(|error| Failure::running("the router's answer", error))?;
+    output::print(&diagnosis.to_string())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -64,6 +64,10 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Observation")]
     expose_decisions: bool,
 
+    /// Keep the last requests as hashes, for `explain --request`, shadow strategies and `analyze --router`
+    #[arg(long, help_heading = "Observation")]
+    diagnostics: bool,
+
     #[command(flatten)]
     router: RouterFlags,
 }
@@ -85,7 +89,9 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
 /// Serves until asked to stop, then drains; a second signal ends it at once.
 pub(crate) async fn until_terminated(mut termination: Termination, router: Router) -> Outcome {
     termination.wait().await;
-    eprintln!("draining: requests under way finish, new ones are refused (after timeouts.shutdown_delay); once more to stop at once");
+    eprintln!(
+        "draining: requests under way finish, new ones are refused (after timeouts.shutdown_delay); once more to stop at once"
+    );
     router.drain(termination.wait()).await;
     Ok(())
 }
@@ -104,6 +110,7 @@ impl Arguments {
             auth: self.auth,
             access_log: self.access_log,
             expose_decisions: self.expose_decisions.then(|| "true".to_owned()),
+            diagnostics: self.diagnostics.then(|| "true".to_owned()),
             ..routing
         }
     }
@@ -138,25 +145,25 @@ fn banner(config: &Config, router: &Router) -> String {
         "isotherm {}\n\n{}\n  admin     {}://{}  (metrics at /metrics; token in {})\n\nready {}://{}\n",
         env!("CARGO_PKG_VERSION"),
         lines.join("\n"),
+        scheme(config.admin.tls.is_some()),
         router.admin_address(),
         router.token_path().display(),
+        scheme(config.tls.is_some()),
         router.address(),
     )
 }
 
-fn source(source: &InstanceSource) -> String {
-        scheme(config.admin.tls.is_some()),
-    match source {
-        InstanceSource::Url { id, url } if id.as_str() == url.to_string() => id.to_string(),
-        scheme(config.tls.is_some()),
-        InstanceSource::Url { id, url } => format!("{id:<14} {url}"),
-        InstanceSource::Dns { name, .. } => format!("{name}  (resolved again and again)"),
-    }
-}
 fn scheme(within_tls: bool) -> &'static str {
     if within_tls { "https" } else { "http" }
 }
 
+fn source(source: &InstanceSource) -> String {
+    match source {
+        InstanceSource::Url { id, url } if id.as_str() == url.to_string() => id.to_string(),
+        InstanceSource::Url { id, url } => format!("{id:<14} {url}"),
+        InstanceSource::Dns { name, .. } => format!("{name}  (resolved again and again)"),
+    }
+}
 
 /// A strategy and its parameters, in words.
 pub(crate) fn describe(strategy: Strategy) -> String {

@@ -42,6 +42,10 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
     let engines = EngineFleet::start(&arguments.engine, arguments.engines)?;
     let mut setup = engines.setup(arguments.router.overrides())?;
     let kept = DataDir::of(arguments.data_dir)?;
+    // Seeing why one missed is what it is for; `ISOTHERM_DIAGNOSTICS=false` is heard.
+    if Environment::of_process().get("ISOTHERM_DIAGNOSTICS").is_none() {
+        setup.config.diagnostics.get_or_insert_default();
+    }
     setup.config.aws = Some(emulated(&arguments.engine, kept.path()));
     let config = setup.config.clone();
     control_runtime()?.block_on(async {
@@ -123,7 +127,7 @@ impl DataDir {
 
 /// Every instance type is an emulated engine like those that are there already.
 fn emulated(flags: &EngineFlags, data_dir: &Path) -> Aws {
-    let EngineFlags { profile, speed, model } = flags.clone();
+    let EngineFlags { profile, speed, model, .. } = flags.clone();
     let engines = EmulatedProvider { profile, speed, model: Some(model) };
     Aws {
         providers: vec![ProviderRule::for_any(Provider::Emulated(engines))],

@@ -1,6 +1,6 @@
 //! A prompt as blocks: its text as it is, of each medium a stand-in.
 
-use isotherm_core::{BlockHasher, HashSeed, KeyScope, PrefixHasher, PromptDigest, prefix_key};
+use isotherm_core::{BlockHash, BlockHasher, HashSeed, KeyScope, PrefixHasher, PromptDigest, prefix_key};
 use isotherm_wire::request::PromptSink;
 
 /// What a medium counts for, in bytes of text: engines make some hundred to some thousand tokens of an image, whatever
@@ -23,6 +23,12 @@ impl Blocks {
     pub(super) fn finish(mut self) -> Option<PromptDigest> {
         self.end_medium();
         self.hasher.finish()
+    }
+
+    /// Names all that was given so far, and tells how much it counts for.
+    pub(super) fn so_far(&mut self) -> (BlockHash, u32) {
+        self.end_medium();
+        self.hasher.so_far()
     }
 
     fn end_medium(&mut self) {

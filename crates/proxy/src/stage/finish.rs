@@ -11,13 +11,14 @@ use isotherm_config::{AccountId, KeyHolder};
 use isotherm_core::{Decision, PrefixKey, Reason, Time};
 use isotherm_fleet::{Instance, Variant};
 use isotherm_telemetry::{
-    AccessLogEntry, CacheOutcome, ClientStage, Invocation, Outcome, RetryKind, VariantMetrics, WatchedKey,
-    WatchedRequest,
+    AccessLogEntry, CacheOutcome, ClientStage, FinishedSpan, Invocation, Outcome, RetryKind, SpanContext,
+    TracedRequest, VariantMetrics, WatchedKey, WatchedRequest,
 };
 use isotherm_wire::aws::{Caller, Protocol};
 use isotherm_wire::error::Dialect;
 use isotherm_wire::usage::Usage;
 
+use super::trace::Trace;
 use crate::call::Call;
 use crate::settings::Rules;
 use crate::worker::Worker;
@@ -79,6 +80,10 @@ pub(crate) struct Record {
     pub(crate) usage: Option<Usage>,
     /// Whether the router asked for that in its client's place.
     pub(crate) usage_is_ours: bool,
+    /// What is kept of it for diagnostics, where they are on.
+    pub(crate) trace: Option<Box<Trace>>,
+    /// Its place in a trace, where tracing is on.
+    pub(crate) span: Option<Box<SpanContext>>,
     client: Option<SocketAddr>,
     method: Method,
     uri: Uri,
@@ -96,7 +101,10 @@ impl Record {
     /// The record of a request that arrives now; without a client, of one that the router runs by itself.
     pub(crate) fn begin(worker: Rc<Worker>, client: Option<SocketAddr>, request: &http::request::Parts) -> Record {
         let random = u128::from(worker.random()) << 64 | u128::from(worker.random());
+        let traceparent = || request.headers.get(headers::TRACEPARENT).map(HeaderValue::as_bytes);
+        let span = worker.metrics.spans().begin(traceparent, || worker.random());
         Record {
+            span: span.map(Box::new),
             rules: worker.rules(),
             arrived: worker.now(),
             worker,
@@ -122,6 +130,7 @@ impl Record {
             answered: None,
             usage: None,
             usage_is_ours: false,
+            trace: None,
             client,
             method: request.method.clone(),
             uri: request.uri.clone(),
@@ -147,6 +156,7 @@ impl Record {
         copy.variant = Some(Arc::clone(variant));
         copy.bytes_in = self.bytes_in;
         copy.is_copy = true;
+        copy.span = None;
         copy
     }
 
@@ -176,6 +186,16 @@ impl Record {
     /// Whether a first token has passed.
     pub(crate) fn has_first_token(&self) -> bool {
         self.time_to_first_token.is_some()
+    }
+
+    /// From its arrival to its first generated token, once that has passed.
+    pub(crate) fn time_to_first_token(&self) -> Option<Duration> {
+        self.time_to_first_token
+    }
+
+    /// Its place in a trace that is recorded.
+    fn sampled(&self) -> Option<&SpanContext> {
+        self.span.as_deref().filter(|span| span.sampled)
     }
 
     /// Notes how the request ended. The first word stands.
@@ -238,7 +258,11 @@ impl Record {
         instance.metrics().invocations().count(&invocation);
         let usage = self.usage.unwrap_or_default();
         if let Some(first_token) = self.time_to_first_token {
-            metrics.first_token_by_outcome(CacheOutcome::of(decision.reason, cached_of_prompt(&usage)), first_token);
+            let outcome = CacheOutcome::of(decision.reason, cached_of_prompt(&usage));
+            metrics.first_token_by_outcome(outcome, first_token);
+            if let (Some(span), Some(variant)) = (self.sampled(), &self.variant) {
+                self.worker.metrics.exemplify((variant.endpoint(), variant.name()), outcome, span, first_token);
+            }
         }
         if let Some(tokens) = usage.prompt_tokens {
             instance.metrics().prompt(decision, tokens, usage.cached_tokens);
@@ -273,6 +297,7 @@ impl Record {
                 variant: Arc::clone(variant.name()),
                 instance: decision.chosen.clone(),
                 cached_of_prompt: cached_of_prompt(&usage),
+                duration,
             })
         };
         let request = || {
@@ -295,7 +320,13 @@ impl Record {
         self.worker.metrics.tap().leave(key, request);
     }
 
-    fn entry(&mut self, outcome: Outcome, status: u16, duration: Duration) -> AccessLogEntry {
+    fn entry(
+        &mut self,
+        outcome: Outcome,
+        status: u16,
+        duration: Duration,
+        traced: Option<Arc<TracedRequest>>,
+    ) -> AccessLogEntry {
         let usage = self.usage.unwrap_or_default();
         AccessLogEntry {
             time: SystemTime::now() - duration,
@@ -320,6 +351,7 @@ impl Record {
             output_tokens: usage.completion_tokens,
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,
+            prompt: traced.filter(|_| self.rules.log_prompts).map(|traced| (traced, self.rules.hash_seed)),
         }
     }
 }
@@ -344,7 +376,17 @@ impl Drop for Record {
         if !self.is_copy {
             self.leave(outcome, status, duration);
             let worker = Rc::clone(&self.worker);
-            worker.access_log.log(|| self.entry(outcome, status, duration));
+            let traced = self.trace.take().map(|trace| trace.end(self, outcome, status, duration));
+            match self.sampled().copied() {
+                None => worker.access_log.log(|| self.entry(outcome, status, duration, traced)),
+                Some(context) => {
+                    let placed_after = self.placed_at.map(|placed| placed.since(self.arrived));
+                    let entry = self.entry(outcome, status, duration, traced);
+                    let finished = || FinishedSpan { context, entry: entry.clone(), placed_after };
+                    worker.metrics.spans().end(finished);
+                    worker.access_log.log(|| entry);
+                }
+            }
         }
     }
 }

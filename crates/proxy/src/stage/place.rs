@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Method, Uri};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 use isotherm_core::{InstanceId, ModelHash, PrefixKey, Prompt, Refusal, RouteRequest, Time};
 use isotherm_fleet::{Location, Placement, Serving, Topology, Variant};
 use isotherm_telemetry::InvocationFault;
@@ -17,8 +17,9 @@ use super::authenticate::authorize;
 use super::decode::Decoded;
 use super::finish::Record;
 use super::shadow;
+use super::trace::trace;
 use crate::call::Target;
-use crate::headers::TARGET_VARIANT;
+use crate::headers::{TARGET_VARIANT, TRACEPARENT};
 use crate::prompt::{Form, Look, Read, Within, tenant_id};
 use crate::rescue::Failure;
 use crate::route::Route;
@@ -179,6 +180,7 @@ fn seek(request: &mut Decoded, record: &mut Record) -> Result<Sought, Failure> {
         };
         record.variant = Some(Arc::clone(&wish.variant));
         record.prefix = wish.prefix();
+        trace(request, &wish.variant, adapter.as_deref(), placement.as_ref(), record);
         return Ok(Sought { wish, adapter, placement });
     }
 }
@@ -214,9 +216,19 @@ fn outgoing(request: Decoded, adapter: Option<&str>, record: &mut Record) -> (Ro
         }
         None => (head.method, head.uri, head.headers, credentials_pass),
     };
+    let headers = continued(headers, record);
     let request_id = record.request_id.clone();
     let outgoing = Outgoing { method, uri, headers, request_id, credentials_pass, body: completed(read, record) };
     (route, outgoing)
+}
+
+/// The headers, and among them the request's place in its trace, where tracing is on.
+fn continued(mut headers: HeaderMap, record: &Record) -> HeaderMap {
+    let traceparent = record.span.as_ref().map(|span| HeaderValue::from_maybe_shared(Bytes::from(span.traceparent())));
+    if let Some(Ok(traceparent)) = traceparent {
+        headers.insert(TRACEPARENT, traceparent);
+    }
+    headers
 }
 
 /// The body, and in it what the router adds where that is on: the salt of a key's tenant, and the wish for the usage of a

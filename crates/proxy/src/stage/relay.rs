@@ -22,8 +22,9 @@ use isotherm_wire::eventstream::StreamException;
 use self::own_usage::OwnUsage;
 use super::finish::Record;
 use super::forward::{Forwarded, Held};
+use super::trace::diagnosis;
 use crate::alarm::Alarm;
-use crate::headers::{self, HOME, INSTANCE, KEY, REASON, REQUEST_ID};
+use crate::headers::{self, CACHE_DIAGNOSTICS, HOME, INSTANCE, KEY, REASON, REQUEST_ID};
 use crate::route::Route;
 use crate::stop::Phase;
 use crate::upstream::ResponseBody;
@@ -83,6 +84,10 @@ pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay
     }
     headers.insert(REQUEST_ID, record.request_id.clone());
     expose_decision(&mut headers, &record);
+    if let Some(trace) = &mut record.trace {
+        trace.answered(pieces.iter());
+        headers.extend(diagnosis(&record).map(|diagnosis| (CACHE_DIAGNOSTICS, diagnosis)));
+    }
     let Placement { slot, .. } = placement;
     let mut relay = Relay {
         is_framed,
