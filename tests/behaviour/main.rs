@@ -1,5 +1,6 @@
 //! What Isotherm promises, tried on the real binary from outside.
 
+mod admin_plane;
 mod analyze;
 mod bench;
 mod binary_swap;
@@ -22,6 +23,8 @@ mod rollout;
 mod shutdown;
 mod tenants;
 mod threshold;
+mod timing_oracle;
+mod tls;
 
 use isotherm_tests::{Engines, Running};
 

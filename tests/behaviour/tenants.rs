@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use isotherm_tests::{Client, Engines, Running, chat, document, run};
 
 /// A key of this tenant, and the line of it for the keys file.
-fn key(tenant: &str) -> (String, String) {
+pub(super) fn key(tenant: &str) -> (String, String) {
     let made = run(&["config", "key", tenant, "--json"]);
     let made: serde_json::Value = serde_json::from_str(&made.stdout).expect("JSON");
     let text = |field: &str| made[field].as_str().expect("text").to_owned();

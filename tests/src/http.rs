@@ -8,6 +8,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use isotherm_tls::{ClientTls, ServerIdentity};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -19,6 +20,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub struct Client {
     authority: String,
+    tls: Option<(ClientTls, ServerIdentity)>,
     headers: HeaderMap,
 }
 
@@ -52,7 +54,13 @@ impl Client {
     /// `url` is `http://HOST:PORT`.
     pub fn new(url: &str) -> Client {
         let authority = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
-        Client { authority, headers: HeaderMap::new() }
+        Client { authority, tls: None, headers: HeaderMap::new() }
+    }
+
+    /// `url` is `https://HOST:PORT`; whoever answers there has to be `name`.
+    pub fn within_tls(url: &str, tls: ClientTls, name: &str) -> Client {
+        let identity = ServerIdentity::of(name).expect("a host's name");
+        Client { tls: Some((tls, identity)), ..Client::new(&url.replace("https://", "http://")) }
     }
 
     /// The same client, which sends this header too.
@@ -108,6 +116,10 @@ impl Client {
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Stream, Broken> {
         let connection = TcpStream::connect(&self.authority).await.map_err(Broken::before_body)?;
         connection.set_nodelay(true).map_err(Broken::before_body)?;
+        let connection = match &self.tls {
+            None => isotherm_tls::Stream::Plain(connection),
+            Some((tls, name)) => tls.connect(connection, name).await.map_err(Broken::before_body)?,
+        };
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(connection)).await.map_err(Broken::before_body)?;
         let connection = tokio::spawn(async move {
@@ -119,7 +131,8 @@ impl Client {
         *request.uri_mut() = path.parse().map_err(Broken::before_body)?;
         *request.headers_mut() = self.headers.clone();
         let headers = request.headers_mut();
-        headers.insert("host", self.authority.parse().map_err(Broken::before_body)?);
+        let authority = self.authority.parse().map_err(Broken::before_body)?;
+        headers.entry("host").or_insert(authority);
         headers.entry("content-type").or_insert(http::HeaderValue::from_static("application/json"));
         let response: Response<Incoming> = sender.send_request(request).await.map_err(Broken::before_body)?;
         let (head, body) = response.into_parts();

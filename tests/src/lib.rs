@@ -1,6 +1,7 @@
 //! The testkit: starts the real binary, speaks HTTP to it, reads its metrics. Everything here panics with what was
 //! seen when something is not as it should be, as a test's assertion does.
 
+mod certificates;
 mod engines;
 mod fault_proxy;
 mod http;
@@ -8,6 +9,7 @@ mod metrics;
 mod process;
 mod prompts;
 
+pub use certificates::{Certificates, TlsFront};
 pub use engines::{Engines, ObservedRequest, engine_requests, highest_concurrency, set_faults};
 pub use fault_proxy::{Fault, FaultProxy};
 pub use http::{Answer, Broken, Client, Stream};
