@@ -100,12 +100,13 @@ impl ClientTls {
             }
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let server_name = match &files.server_name {
-            None => None,
-            Some(name) => Some(ServerIdentity::of(name).ok_or_else(|| {
-                wrong(Part::ServerName, format!("{name:?} is neither a host's name nor an address"))
-            })?),
-        };
+        let server_name =
+            match &files.server_name {
+                None => None,
+                Some(name) => Some(ServerIdentity::of(name).ok_or_else(|| {
+                    wrong(Part::ServerName, format!("{name:?} is neither a host's name nor an address"))
+                })?),
+            };
         Ok(ClientTls(Arc::new(Inner {
             connector: TlsConnector::from(Arc::new(config)),
             server_name,

@@ -24,6 +24,5 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-
 #[cfg(test)]
 mod tests;

@@ -76,12 +76,7 @@ impl Reader {
         })
     }
 
-    fn certificates(
-        &mut self,
-        file: &Path,
-        part: Part,
-        what: &str,
-    ) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    fn certificates(&mut self, file: &Path, part: Part, what: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         let text = self.read(file, part, what)?;
         let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
         let certificates = read.map_err(|error| wrong(part, format!("{} is no PEM: {error}", file.display())))?;
@@ -92,9 +87,8 @@ impl Reader {
     }
 
     fn read(&mut self, file: &Path, part: Part, what: &str) -> Result<Vec<u8>, TlsError> {
-        let text = std::fs::read(file).map_err(|error| {
-            wrong(part, format!("the {what} {} cannot be read: {error}", file.display()))
-        })?;
+        let text = std::fs::read(file)
+            .map_err(|error| wrong(part, format!("the {what} {} cannot be read: {error}", file.display())))?;
         self.digest.update((text.len() as u64).to_le_bytes());
         self.digest.update(&text);
         Ok(text)
@@ -108,9 +102,10 @@ pub(crate) fn wrong(part: Part, what: impl Into<String>) -> TlsError {
 /// What is wrong with a certificate and its key together, in words.
 pub(crate) fn mismatched(cert: &Path, key: &Path, error: &rustls::Error) -> TlsError {
     match error {
-        rustls::Error::InconsistentKeys(_) => {
-            wrong(Part::Key, format!("the private key of {} is not the key of the certificate in {}", key.display(), cert.display()))
-        }
+        rustls::Error::InconsistentKeys(_) => wrong(
+            Part::Key,
+            format!("the private key of {} is not the key of the certificate in {}", key.display(), cert.display()),
+        ),
         error => wrong(
             Part::Certificate,
             format!("the certificate of {} and the key of {} cannot be used: {error}", cert.display(), key.display()),

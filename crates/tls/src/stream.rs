@@ -40,11 +40,7 @@ impl Stream {
 
 impl AsyncRead for Stream {
     #[inline]
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(tcp) => Pin::new(tcp).poll_read(context, buffer),
             Stream::Tls(tls) => Pin::new(tls).poll_read(context, buffer),
