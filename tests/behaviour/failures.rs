@@ -92,7 +92,7 @@ async fn without_a_living_instance_the_answer_is_503_at_once() {
     assert!(answer.json()["error"]["message"].is_string());
     assert_eq!(client.get("/ping").await.status, 503);
     engines.restart(0);
-    eventually("it serves again", Duration::from_secs(20), async || {
+    eventually("it serves again", Duration::from_secs(2), async || {
         let answer = client.post("/v1/chat/completions", &chat("A", "question?")).await;
         (answer.status == 200).then_some(())
     })

@@ -14,6 +14,7 @@ mod faulty_networks;
 mod fleet_changes;
 mod gray_failure;
 mod listeners;
+mod many_at_once;
 mod memory_of_streams;
 mod one_beginning;
 mod overload;

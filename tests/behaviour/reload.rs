@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use isotherm_tests::{Client, Engines, Metrics, Running, Stream, chat, document, eventually, run, streamed_chat};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// The longest that a change of the file may stay unseen; it is looked at once a second.
 const SEEN_WITHIN: Duration = Duration::from_secs(20);
@@ -34,6 +35,90 @@ async fn streams_go_on_while_the_file_changes_again_and_again() {
     for stream in streams {
         assert!(stream.rest().await.expect("the whole stream").ends_with("data: [DONE]\n\n"));
     }
+}
+
+/// An engine that holds every stream until it is told to end it.
+async fn holding(end: tokio::sync::watch::Receiver<bool>) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut end = end.clone();
+            tokio::spawn(async move {
+                let mut read = vec![0; 16 * 1024];
+                let length = stream.read(&mut read).await.unwrap_or(0);
+                if !read[..length].starts_with(b"POST") {
+                    let healthy = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+                    return stream.write_all(healthy).await;
+                }
+                stream
+                    .write_all(
+                        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: {}\n\n",
+                    )
+                    .await?;
+                let _ = end.wait_for(|end| *end).await;
+                stream.write_all(b"data: [DONE]\n\n").await
+            });
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn five_hundred_streams_outlast_a_hundred_reloads() {
+    let (finish, end) = tokio::sync::watch::channel(false);
+    let urls = [holding(end.clone()).await, holding(end.clone()).await, holding(end).await];
+    let configuration = |change: usize| {
+        let instances: String = urls[..2 + change % 2].iter().map(|url| format!("{{ url: \"{url}\" }}, ")).collect();
+        let routing = format!("routing: {{ prefix_length: {}, concurrency_threshold: 1000 }}", 1_000 + change);
+        format!(
+            "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\nendpoints:\n  - name: chat\n    variants: \
+             [{{ name: AllTraffic, {routing}, instances: [{instances}] }}]\n"
+        )
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = write(folder.path(), &configuration(1));
+    let router = serve(&file);
+    let client = Client::new(router.url());
+    let mut streams = Vec::new();
+    for number in 0..500 {
+        let body = streamed_chat(&document(number, 50), "Tell all!", 500);
+        streams.push(client.open("/v1/chat/completions", &body).await.expect("a stream"));
+    }
+    for change in 0..100 {
+        fs::write(&file, configuration(change)).expect("written");
+        router.hang_up();
+        let taken = || router.output().matches("configuration reloaded").count();
+        eventually("it is in force", SEEN_WITHIN, async || (taken() > change).then_some(())).await;
+    }
+    finish.send_replace(true);
+    for stream in streams {
+        let text = stream.rest().await.expect("the whole stream");
+        assert!(text.ends_with("data: [DONE]\n\n") && !text.contains("error"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_kubernetes_swaps_by_a_link_is_seen_within_two_seconds() {
+    let engines = Engines::start(2, &["--speed", "100"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let version = |name: &str, instances: usize| {
+        let inner = folder.path().join(name);
+        fs::create_dir(&inner).expect("a folder");
+        write(&inner, &configuration(&engines, instances, 4_096));
+    };
+    let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, folder.path().join(at)).expect("a link");
+    version("..2026_11_29", 1);
+    link("..2026_11_29", "..data");
+    link("..data/isotherm.yaml", "isotherm.yaml");
+    let router = serve(&folder.path().join("isotherm.yaml"));
+    version("..2026_11_30", 2);
+    link("..2026_11_30", "..data_tmp");
+    fs::rename(folder.path().join("..data_tmp"), folder.path().join("..data")).expect("renamed");
+    let changed = std::time::Instant::now();
+    eventually("the second instance is there", SEEN_WITHIN, async || (instances(&router).await == 2).then_some(()))
+        .await;
+    assert!(changed.elapsed() < Duration::from_secs(2), "{:?}", changed.elapsed());
 }
 
 #[tokio::test]

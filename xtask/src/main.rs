@@ -1,4 +1,5 @@
-//! Developer commands: `cargo xtask test`, `agree`, `alarms`, `chaos`, `compare`, `dist`, `perf`, `soak` and `real-engines`.
+//! Developer commands: `cargo xtask test`, `agree`, `alarms`, `chaos`, `compare`, `dist`, `perf`, `soak`, `reliability`
+//! and `real-engines`.
 
 mod agree;
 mod alarms;
@@ -10,6 +11,7 @@ mod failure;
 mod machine;
 mod perf;
 mod real_engines;
+mod reliability;
 mod soak;
 mod test;
 
@@ -32,6 +34,7 @@ Commands:
   dist          a fully static binary, its archive and a container file, in dist/
   perf          what the router costs, beside nginx, HAProxy and other routers; and its instruction counts
   soak          closed-loop load at the machine's limit; checks that the router's memory stays flat
+  reliability   the tests that docs/reliability.md names, and their results into that page
   real-engines  two real vLLM replicas behind the router: random against prefix-aware
 
 `cargo xtask COMMAND --help` lists a command's options.";
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Some("dist") => dist::run(arguments),
         Some("perf") => perf::run(arguments),
         Some("real-engines") => real_engines::run(arguments),
+        Some("reliability") => reliability::run(arguments),
         Some("soak") => soak::run(arguments),
 
         None | Some("help" | "--help" | "-h") => {

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold before a change lands, step by step.
 
-mod clients;
+pub(crate) mod clients;
 mod dependencies;
 mod steps;
 

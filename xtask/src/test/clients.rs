@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::Outcome;
 use crate::failure::Failure;
@@ -11,14 +12,16 @@ pub(crate) fn run() -> Outcome {
     if !machine::has("python3") {
         return Outcome::Skipped("python3 is not installed".to_owned());
     }
-    match python_environment().and_then(|python| Ok((python, node_modules()?))) {
-        Ok((python, modules)) => tests(&python, modules.as_deref()).into(),
+    match pytest().and_then(|mut pytest| machine::run(&mut pytest)) {
+        Ok(()) => Outcome::Passed,
         Err(failure) => Outcome::Failed(failure.to_string()),
     }
 }
 
-fn tests(python: &Path, node_modules: Option<&Path>) -> Result<(), Failure> {
-    let mut pytest = machine::command(python);
+/// The command that runs all of them.
+pub(crate) fn pytest() -> Result<Command, Failure> {
+    let (python, node_modules) = (python_environment()?, node_modules()?);
+    let mut pytest = machine::command(&python);
     pytest.args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "tests/clients"]);
     pytest.env("ISOTHERM_BIN", machine::target().join("debug/isotherm"));
     pytest.env("PYTHONDONTWRITEBYTECODE", "1");
@@ -35,7 +38,7 @@ fn tests(python: &Path, node_modules: Option<&Path>) -> Result<(), Failure> {
     if let Some([nginx]) = of_debian("nginx", ["usr/sbin/nginx"]) {
         pytest.env("NGINX", nginx);
     }
-    machine::run(&mut pytest)
+    Ok(pytest)
 }
 
 /// The environment's Python, with the pinned packages. Made anew when the list of packages changes.
