@@ -99,18 +99,18 @@ def test_an_adapter_is_named_in_answers_and_has_a_cache_of_its_own(aws):
 
     needs = {"NumberOfAcceleratorDevicesRequired": 1, "MinMemoryRequiredInMb": 1024}
     copies = {"VariantName": "AllTraffic", "RuntimeConfig": {"CopyCount": 1}}
-    create("tuned-base", {"Container": {"Image": "vllm"}, "ComputeResourceRequirements": needs}, **copies)
-    adapter = {"BaseInferenceComponentName": "tuned-base", "Container": {"ArtifactUrl": "s3://adapters/sql"}}
-    create("tuned-sql", adapter)
+    create("foundation", {"Container": {"Image": "vllm"}, "ComputeResourceRequirements": needs}, **copies)
+    adapter = {"BaseInferenceComponentName": "foundation", "Container": {"ArtifactUrl": "s3://adapters/translator"}}
+    create("translator", adapter)
 
     def ask(component):
         answer = json.loads(aws.invoke("tuned", chat("word " * 2000), InferenceComponentName=component)[0]["Body"].read())
         return answer["model"], (answer["usage"]["prompt_tokens_details"] or {}).get("cached_tokens", 0)
 
-    base = ask("tuned-base")[0]
-    assert base != "tuned-sql" and ask("tuned-base")[1] > 1000
-    assert ask("tuned-sql") == ("tuned-sql", 0)
-    assert ask("tuned-sql")[1] > 1000
+    base = ask("foundation")[0]
+    assert base != "translator" and ask("foundation")[1] > 1000
+    assert ask("translator") == ("translator", 0)
+    assert ask("translator")[1] > 1000
 
 
 def test_a_shadow_gets_copies_and_its_answers_are_dropped(aws):

@@ -16,7 +16,7 @@ pub struct Limits {
     #[serde(with = "byte_size")]
     #[schemars(schema_with = "byte_size::schema")]
     pub body: u64,
-    /// The largest body of a request on SageMaker's paths (`/endpoints/NAME/…`), in bytes.
+    /// The largest body of a request on SageMaker's paths (`/endpoints/NAME/…`), and of an answer that is not streamed, in bytes.
     #[serde(with = "byte_size")]
     #[schemars(schema_with = "byte_size::schema")]
     pub invocation_body: u64,
