@@ -8,7 +8,7 @@ import pytest
 
 from aws_clients import INSTANCE_TYPE, ROLE, eventually, question
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="numpy and pandas, which it imports, need Python 3.11")
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="it imports numpy and pandas, for Python 3.11")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,8 @@ def test_an_endpoint_is_described_and_invoked(core, endpoint):
     described = core.resources.Endpoint.get("core")
     assert described.endpoint_status == "InService"
     assert described.production_variants[0].routing_config.routing_strategy == "PREFIX_AWARE"
-    answer = invoke(endpoint, question(1), target_variant="AllTraffic", inference_id="run-7", custom_attributes="trace=1")
+    members = dict(target_variant="AllTraffic", inference_id="run-7", custom_attributes="trace=1")
+    answer = invoke(endpoint, question(1), **members)
     assert json.loads(answer.body.read())[0]["generated_text"]
     assert (answer.invoked_production_variant, answer.content_type) == ("AllTraffic", "application/json")
 
