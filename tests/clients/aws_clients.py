@@ -2,6 +2,7 @@
 
 import functools
 import json
+import threading
 import time
 
 import boto3
@@ -63,6 +64,38 @@ class Aws:
             EndpointName=endpoint, ContentType="application/json", Body=json.dumps(body), **members
         )
         return answer, answer["ResponseMetadata"]["HTTPHeaders"]["x-isotherm-instance"]
+
+
+class Load:
+    """Eight callers, each with a prefix of its own, one request after the other."""
+
+    def __init__(self, aws, endpoint):
+        self.aws, self.endpoint = aws, endpoint
+        self.done, self.failures = 0, []
+        self.over = threading.Event()
+        self.threads = [threading.Thread(target=self._call, args=(number,)) for number in range(8)]
+
+    def _call(self, number):
+        while not self.over.is_set():
+            try:
+                self.aws.invoke(self.endpoint, question(self.done, about=number))[0]["Body"].read()
+                self.done += 1
+            except Exception as failure:
+                self.failures.append(failure)
+
+    def wait_for(self, more):
+        wanted = self.done + more
+        eventually(lambda: self.done >= wanted)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
 
 
 def variant(model, **members):

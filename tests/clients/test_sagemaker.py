@@ -1,57 +1,16 @@
-"""SageMaker's control plane and runtime, by boto3: from create-model to delete-endpoint."""
+"""SageMaker's control plane and runtime, by boto3."""
 
 import json
-import threading
 
 import botocore.exceptions
 import pytest
 
-from aws_clients import LEAST_OUTSTANDING, PREFIX_AWARE, ROLE, SOON, Aws, eventually, question, variant
+from aws_clients import LEAST_OUTSTANDING, PREFIX_AWARE, ROLE, Aws, Load, eventually, question, variant
 
 
 @pytest.fixture(scope="module")
 def chat(aws):
     return aws.deploy("chat")
-
-
-def test_the_whole_story_from_create_model_to_delete_endpoint(aws):
-    sagemaker = aws.sagemaker
-    assert aws.client("sts").get_caller_identity()["Account"] == "123456789012"
-    sagemaker.create_model(
-        ModelName="llama",
-        PrimaryContainer={"Image": "vllm", "Environment": {"HF_MODEL_ID": "llama"}},
-        ExecutionRoleArn=ROLE,
-    )
-    variants = [variant("llama", InitialInstanceCount=3)]
-    sagemaker.create_endpoint_config(EndpointConfigName="llama-warm", ProductionVariants=variants)
-    kept = sagemaker.describe_endpoint_config(EndpointConfigName="llama-warm")["ProductionVariants"][0]
-    assert kept["RoutingConfig"] == PREFIX_AWARE and kept["InitialVariantWeight"] == 1.0
-
-    arn = sagemaker.create_endpoint(EndpointName="Llama", EndpointConfigName="llama-warm")["EndpointArn"]
-    assert arn == "arn:aws:sagemaker:us-east-1:123456789012:endpoint/llama"
-    serving = aws.wait_in_service("Llama")["ProductionVariants"][0]
-    assert (serving["CurrentInstanceCount"], serving["DesiredInstanceCount"]) == (3, 3)
-
-    answers = [aws.invoke("Llama", question(number)) for number in range(5)]
-    assert len({instance for _, instance in answers}) == 1
-    assert all(answer["InvokedProductionVariant"] == "AllTraffic" for answer, _ in answers)
-    assert json.loads(answers[0][0]["Body"].read())[0]["generated_text"]
-    assert len({aws.invoke("Llama", question(1, about=f"thing {number}"))[1] for number in range(20)}) == 3
-
-    for count in (5, 2):
-        desired = [{"VariantName": "AllTraffic", "DesiredInstanceCount": count}]
-        sagemaker.update_endpoint_weights_and_capacities(EndpointName="Llama", DesiredWeightsAndCapacities=desired)
-        scaled = aws.wait_in_service("Llama")["ProductionVariants"][0]
-        assert scaled["CurrentInstanceCount"] == scaled["DesiredInstanceCount"] == count
-
-    sagemaker.delete_endpoint(EndpointName="Llama")
-    sagemaker.get_waiter("endpoint_deleted").wait(EndpointName="Llama", WaiterConfig=SOON)
-    sagemaker.delete_endpoint_config(EndpointConfigName="llama-warm")
-    sagemaker.delete_model(ModelName="llama")
-    with pytest.raises(
-        aws.runtime.exceptions.ValidationError, match="Endpoint Llama of account 123456789012 not found."
-    ):
-        aws.invoke("Llama", question(1))
 
 
 def test_an_event_stream_is_read_by_boto3s_own_parser(aws, chat):
@@ -335,35 +294,3 @@ def test_inference_components_are_placed_scaled_and_called_by_name(aws):
         aws.sagemaker.delete_inference_component(InferenceComponentName=name)
         components.wait_until_gone(name)
     aws.sagemaker.delete_endpoint(EndpointName="shared")
-
-
-class Load:
-    """Eight callers, each with a prefix of its own, one request after the other."""
-
-    def __init__(self, aws, endpoint):
-        self.aws, self.endpoint = aws, endpoint
-        self.done, self.failures = 0, []
-        self.over = threading.Event()
-        self.threads = [threading.Thread(target=self._call, args=(number,)) for number in range(8)]
-
-    def _call(self, number):
-        while not self.over.is_set():
-            try:
-                self.aws.invoke(self.endpoint, question(self.done, about=number))[0]["Body"].read()
-                self.done += 1
-            except Exception as failure:
-                self.failures.append(failure)
-
-    def wait_for(self, more):
-        wanted = self.done + more
-        eventually(lambda: self.done >= wanted)
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        for thread in self.threads:
-            thread.join()
