@@ -1,7 +1,10 @@
 //! Certificates for a test: an authority of its own, and what it signs, as PEM files in a folder.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use isotherm_tls::{ClientFiles, ClientTls, Protocols, ServerFiles, ServerTls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -64,12 +67,19 @@ impl Certificates {
     }
 }
 
+/// Tells the folder, and no key.
+impl fmt::Debug for Certificates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Certificates({})", self.folder.display())
+    }
+}
+
 /// Ends TLS in front of a server that speaks in the clear. Gone when dropped.
 #[derive(Debug)]
 pub struct TlsFront {
     address: SocketAddr,
     accepting: JoinHandle<()>,
-    agreed: std::sync::Arc<std::sync::atomic::AtomicUsize>,
+    agreed: Arc<AtomicUsize>,
 }
 
 impl TlsFront {
@@ -78,14 +88,14 @@ impl TlsFront {
         let behind = url.trim_start_matches("http://").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let agreed = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-        let counted = std::sync::Arc::clone(&agreed);
+        let agreed = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&agreed);
         let accepting = tokio::spawn(async move {
             while let Ok((tcp, _)) = listener.accept().await {
-                let (tls, behind, counted) = (tls.clone(), behind.clone(), std::sync::Arc::clone(&counted));
+                let (tls, behind, counted) = (tls.clone(), behind.clone(), Arc::clone(&counted));
                 tokio::spawn(async move {
                     let Ok(mut outside) = tls.accept(tcp).await else { return };
-                    counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    counted.fetch_add(1, Ordering::Relaxed);
                     let Ok(mut inside) = TcpStream::connect(behind).await else { return };
                     // How it ends is told by either side.
                     let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
@@ -101,7 +111,7 @@ impl TlsFront {
 
     /// How many clients have agreed on TLS so far.
     pub fn connections(&self) -> usize {
-        self.agreed.load(std::sync::atomic::Ordering::Relaxed)
+        self.agreed.load(Ordering::Relaxed)
     }
 }
 

@@ -122,9 +122,7 @@ impl ClientTls {
     pub fn of_this_machine() -> ClientTls {
         static OF_THIS_MACHINE: OnceLock<ClientTls> = OnceLock::new();
         let read = || ClientTls::read(ClientFiles::default());
-        match OF_THIS_MACHINE.get_or_init(|| read().unwrap_or_else(|error| unreachable!("without files: {error}"))) {
-            tls => tls.clone(),
-        }
+        OF_THIS_MACHINE.get_or_init(|| read().unwrap_or_else(|error| unreachable!("without files: {error}"))).clone()
     }
 
     /// Connects within a TCP connection, to whoever proves to be `identity`. Takes as long as the other side does: the
