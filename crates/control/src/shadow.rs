@@ -81,11 +81,11 @@ impl Shadows {
         }
         let now = fleet.clock().now();
         let fresh = metrics.traces().since(self.taken);
-        let lost = fresh.taken - self.taken - fresh.requests.len() as u64;
+        let lost = fresh.taken.saturating_sub(self.taken).saturating_sub(fresh.requests.len() as u64);
         let missed = metrics.traces().missed();
         let first = fresh.taken - fresh.requests.len() as u64;
         self.taken = fresh.taken;
-        self.follow(fleet);
+        self.follow(fleet, metrics);
         let arrived: Vec<Followed> = (first..)
             .zip(fresh.requests)
             .map(|(number, request)| Followed { number, request, has_first_token: false })
@@ -96,7 +96,7 @@ impl Shadows {
     }
 
     /// Keeps up with the fleet: variants, their instances, what these hold.
-    fn follow(&mut self, fleet: &Fleet) {
+    fn follow(&mut self, fleet: &Fleet, metrics: &Metrics) {
         let now = fleet.clock().now();
         let topology = fleet.topology();
         let mut there = BTreeMap::new();
@@ -106,7 +106,10 @@ impl Shadows {
         let stays = |name: &Name, shadow: &Shadow| {
             there.get(name).is_some_and(|variant: &&Arc<Variant>| variant.routing() == shadow.routing)
         };
-        self.variants.retain(|name, shadow| stays(name, shadow));
+        let gone = self.variants.extract_if(.., |name, shadow| !stays(name, shadow));
+        for ((endpoint, variant), _) in gone {
+            metrics.shadows().forget(&endpoint, &variant);
+        }
         for (name, variant) in there {
             let shadow = self.variants.entry(name).or_insert_with(|| Shadow::new(variant.routing()));
             shadow.follow(variant, now);
@@ -144,7 +147,7 @@ impl Shadows {
                 (Step::Arrives, _) if begun.elapsed() > BUDGET => missed += 1.0,
                 (Step::Arrives, _) => shadow.arrives(*number, request, at),
                 (Step::FirstToken, _) => shadow.first_token(*number, request, at),
-                (Step::Ends, Some(ended)) => shadow.ends(*number, request, ended, at),
+                (Step::Ends, Some(ended)) => shadow.ends(*number, request, ended),
                 (Step::Ends, None) => {}
             }
         }
@@ -225,7 +228,7 @@ impl Shadow {
         self.rivals.iter_mut().for_each(|rival| rival.first_token(number, request, at));
     }
 
-    fn ends(&mut self, number: u64, request: &TracedRequest, ended: &Ended, at: Time) {
+    fn ends(&mut self, number: u64, request: &TracedRequest, ended: &Ended) {
         let is_answered = (200..300).contains(&ended.status);
         let bytes = request.trail.bytes();
         let prompt =
@@ -245,7 +248,7 @@ impl Shadow {
             }
         }
         for rival in &mut self.rivals {
-            rival.ends(number, request, at, is_answered.then_some((prompt, answer, ended.output_tokens)));
+            rival.ends(number, request, is_answered.then_some((prompt, answer, ended.output_tokens)));
         }
     }
 

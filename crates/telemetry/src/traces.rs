@@ -120,7 +120,9 @@ impl Traces {
         self.budget.store(budget, Ordering::Relaxed);
         self.per_second.store(per_second, Ordering::Relaxed);
         if per_second == 0 {
-            *self.kept.lock() = Kept::default();
+            let mut kept = self.kept.lock();
+            // How many were taken in stays, for whoever goes on from there.
+            *kept = Kept { taken: kept.taken, ..Kept::default() };
         }
     }
 
@@ -215,6 +217,7 @@ mod tests {
         assert_eq!(ids(&traces.since(all.taken)), ["e"]);
         traces.set(0, 0);
         assert!(traces.since(0).requests.is_empty() && !traces.wants(Time::ZERO));
+        assert_eq!(traces.since(0).taken, 5, "whoever reads on never goes back");
     }
 
     #[test]

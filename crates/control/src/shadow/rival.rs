@@ -169,13 +169,7 @@ impl Rival {
     }
 
     /// The request is over; with its prompt's tokens, its answer's bytes and tokens where it was answered.
-    pub(super) fn ends(
-        &mut self,
-        number: u64,
-        request: &TracedRequest,
-        _at: Time,
-        answered: Option<(f64, u32, Option<u64>)>,
-    ) {
+    pub(super) fn ends(&mut self, number: u64, request: &TracedRequest, answered: Option<(f64, u32, Option<u64>)>) {
         let Some(UnderWay { mut slot, instance, held, .. }) = self.under_way.remove(&number) else { return };
         if let Some((prompt, answer, output_tokens)) = answered {
             self.caches[instance].store(&request.trail, answer);

@@ -60,7 +60,7 @@ impl Traffic {
         self.shadow.arrives(self.number, &request, arrived);
         self.shadow.first_token(self.number, &request, arrived + first);
         let ended = request.ended().unwrap().clone();
-        self.shadow.ends(self.number, &request, &ended, arrived + last);
+        self.shadow.ends(self.number, &request, &ended);
         self.number += 1;
     }
 
