@@ -163,9 +163,8 @@ mod tests {
     #[test]
     fn instances_of_one_weight_stand_in_the_order_that_weights_would_give_them() {
         let hashes = hashes(60);
-        let standings: Vec<Standing> = (0..60)
-            .map(|i| Standing { rank: hashes[i % 40], copy: (i >= 20).then_some(hashes[i]) })
-            .collect();
+        let standings: Vec<Standing> =
+            (0..60).map(|i| Standing { rank: hashes[i % 40], copy: (i >= 20).then_some(hashes[i]) }).collect();
         let half = Weight::new(0.5).unwrap();
         for key in keys(200, 7) {
             let order = |distance: &dyn Fn(Standing) -> Distance| {
