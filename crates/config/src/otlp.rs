@@ -58,10 +58,12 @@ fn ratio<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
 mod tests {
     use crate::{Config, Environment, Overrides};
 
+    const ENDPOINTS: &str = "endpoints: [{ name: chat, variants: [{ name: a, instances: [] }] }]";
+
     fn load(otlp: &str) -> Result<Config, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("isotherm.yaml");
-        std::fs::write(&file, format!("otlp: {otlp}\nendpoints: []\n")).unwrap();
+        std::fs::write(&file, format!("otlp: {otlp}\n{ENDPOINTS}\n")).unwrap();
         Config::load(Some(&file), &Environment::default(), &Overrides::default()).map_err(|error| error.to_string())
     }
 

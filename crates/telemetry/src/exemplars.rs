@@ -15,10 +15,13 @@ use crate::spans::SpanContext;
 /// Of how many series they are kept; a router has four for each variant.
 const SERIES: usize = 4_000;
 
+/// By endpoint, variant and outcome: one for each bucket.
+type Series = HashMap<(Arc<str>, Arc<str>, CacheOutcome), Vec<Option<Exemplar>>>;
+
 /// The last traced request of each bucket.
 #[derive(Debug, Default)]
 pub(crate) struct Exemplars {
-    series: Mutex<HashMap<(Arc<str>, Arc<str>, CacheOutcome), Vec<Option<Exemplar>>>>,
+    series: Mutex<Series>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +98,7 @@ impl<'t> Bucket<'t> {
         Some(Bucket { endpoint, variant, outcome: label("outcome")?, bound: label("le")? })
     }
 
-    fn find(&self, series: &HashMap<(Arc<str>, Arc<str>, CacheOutcome), Vec<Option<Exemplar>>>) -> Option<Exemplar> {
+    fn find(&self, series: &Series) -> Option<Exemplar> {
         let outcome = *CacheOutcome::ALL.iter().find(|outcome| outcome.as_str() == self.outcome)?;
         let bound: f64 = if self.bound == "+Inf" { f64::INFINITY } else { self.bound.parse().ok()? };
         let bucket = TIME_TO_FIRST_TOKEN.partition_point(|at| *at < bound);

@@ -67,7 +67,7 @@ fn unknown_keys_are_named_with_what_is_allowed() {
     variant_refused(
         "routing: { prefix_lenght: 1 }",
         "16: routing.prefix_lenght: unknown key; did you mean `prefix_length`? Allowed: strategy, prefix_length, \
-         concurrency_threshold, spill, rollout",
+         concurrency_threshold, spill, client_breakpoints, canonical_json, rollout",
     );
     instance_refused(
         "{ url: 'http://a', port: 8000 }",

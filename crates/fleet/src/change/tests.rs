@@ -121,3 +121,35 @@ fn a_listing_says_how_an_instance_stands() {
     assert_eq!(variant.instances(variant.clock().now())[0].availability, Availability::Down);
     assert_eq!(fleet.list()[0].ejected_for_seconds, None);
 }
+
+#[test]
+fn a_strategy_is_switched_in_place_and_only_where_the_file_says_what_it_is() {
+    use crate::{ManagedEndpoint, ManagedVariant};
+
+    let fleet = fleet(&one_variant("", &["{url: 'http://a:1'}"]));
+    let random = |routing: Routing| Routing { strategy: isotherm_core::Strategy::Random, ..routing };
+    let variant = variant(&fleet);
+    fleet.set_routing("chat", "main", random).unwrap();
+    assert_eq!(variant.routing().strategy, isotherm_core::Strategy::Random);
+    assert_eq!(fleet.list().len(), 1, "its instances stay");
+    let missing = fleet.set_routing("chat", "other", random).unwrap_err().to_string();
+    assert_eq!(missing, r#"endpoint "chat" has no variant "other"; it has: main"#);
+
+    let managed = ManagedEndpoint {
+        name: "llama".into(),
+        variants: vec![ManagedVariant {
+            name: "blue".parse().unwrap(),
+            revision: 1,
+            weight: isotherm_config::TrafficWeight::new(1.0).unwrap(),
+            routing: Routing::default(),
+            health: isotherm_config::Health::default(),
+            instances: Vec::new(),
+        }],
+        shadow: None,
+        components: None,
+        async_output: None,
+    };
+    fleet.put_endpoint(&managed).unwrap();
+    let refused = fleet.set_routing("llama", "blue", random).unwrap_err();
+    assert_eq!(refused, ChangeError::ManagedRouting { endpoint: "llama".into() });
+}
