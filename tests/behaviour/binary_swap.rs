@@ -8,7 +8,9 @@ use std::time::Duration;
 use isotherm_tests::{Client, Engines, Running, chat, streamed_chat};
 use tokio::task::JoinSet;
 
+/// At least so often, and as often as it takes until so many connections were made.
 const SWAPS: usize = 3;
+const CONNECTIONS: u32 = 10_000;
 
 // Clients go on while the test waits for a process to end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -42,7 +44,19 @@ async fn processes_that_follow_each_other_on_one_socket_refuse_nobody() {
             }
         });
     }
-    for _ in 0..SWAPS {
+    let knocked = Arc::new(AtomicU32::new(0));
+    for _ in 0..4 {
+        let (client, stop, knocked) = (Client::new(&url), Arc::clone(&stop), Arc::clone(&knocked));
+        users.spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                assert_eq!(client.get("/health").await.status, 200);
+                knocked.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    let mut swaps = 0;
+    while swaps < SWAPS || knocked.load(Ordering::Relaxed) < CONNECTIONS {
+        swaps += 1;
         tokio::time::sleep(Duration::from_millis(300)).await;
         let next = Running::start_on(&socket, &arguments);
         serving.interrupt();
