@@ -61,8 +61,8 @@ pub(crate) async fn serve(stream: TcpStream, client: SocketAddr, worker: Rc<Work
         let (worker, state) = (Rc::clone(&worker), Rc::clone(&state));
         move |request: Request<Incoming>| {
             let in_flight = State::begin_request(&state, &request);
-            let worker = Rc::clone(&worker);
-            async move { Ok::<_, std::convert::Infallible>(answer(request, client, worker, in_flight).await) }
+            let answer = answer(request, client, Rc::clone(&worker), in_flight);
+            async move { Ok::<_, std::convert::Infallible>(answer.await) }
         }
     });
     match protocol {
@@ -102,18 +102,21 @@ fn buffer(worker: &Worker) -> usize {
 /// One whose body came in chunks is the last of its connection: had it told a length too, which the library takes away
 /// unseen, then whoever stands in front could take for its body what looks like a further request from here (RFC 9112,
 /// section 6.3, asks for the close).
-async fn answer(
+fn answer(
     request: Request<Incoming>,
     client: SocketAddr,
     worker: Rc<Worker>,
     in_flight: InFlight,
-) -> Response<Answer> {
+) -> impl Future<Output = Response<Answer>> {
     let in_chunks = request.headers().contains_key(TRANSFER_ENCODING);
-    let mut response = pipeline::serve(request, client, worker, in_flight).await;
-    if in_chunks {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    let response = pipeline::serve(request, client, worker, in_flight);
+    async move {
+        let mut response = response.await;
+        if in_chunks {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
     }
-    response
 }
 
 /// Runs the streams of an HTTP/2 connection on the connection's own thread, and wakes them when the router stops.

@@ -43,26 +43,32 @@ enum Outcome {
 }
 
 /// Answers a request.
-pub(crate) async fn serve(
+///
+/// The protocol moves about what it is given to wait for, so that is little: what a request needs on its way stands in
+/// memory of its own.
+pub(crate) fn serve(
     request: Request<Incoming>,
     client: SocketAddr,
     worker: Rc<Worker>,
     in_flight: InFlight,
-) -> Response<Answer> {
+) -> impl Future<Output = Response<Answer>> {
     let (head, body) = request.into_parts();
     let dialect = dialect_of(head.uri.path());
     let record = Record::begin(Rc::clone(&worker), Some(client), &head);
-    let (response, body_was_read) = contained(answer(head, body, record)).await.unwrap_or_else(|| {
-        let failed = Failure::Internal.response(dialect, worker.random());
-        (failed.map(Body::Whole), false)
-    });
-    if !body_was_read {
-        in_flight.leave_body_unread();
+    let way = Box::pin(answer(head, body, record));
+    async move {
+        let (response, body_was_read) = contained(way).await.unwrap_or_else(|| {
+            let failed = Failure::Internal.response(dialect, worker.random());
+            (failed.map(Body::Whole), false)
+        });
+        if !body_was_read {
+            in_flight.leave_body_unread();
+        }
+        response.map(|body| match body {
+            Body::Whole(bytes) => Answer::whole(bytes, in_flight),
+            Body::Relayed(relay) => Answer::relayed(relay, in_flight),
+        })
     }
-    response.map(|body| match body {
-        Body::Whole(bytes) => Answer::whole(bytes, in_flight),
-        Body::Relayed(relay) => Answer::relayed(relay, in_flight),
-    })
 }
 
 /// Keeps a fault on the way of one request to that request: `None` when it panicked.
@@ -117,7 +123,7 @@ async fn answer(head: Parts, body: Incoming, mut record: Record) -> (Response<Bo
     (response, body_was_read)
 }
 
-/// The stages.
+/// The stages. What few requests need stands in memory of its own, so that the others do without that room.
 async fn run(head: Parts, body: Incoming, record: &mut Record) -> Result<Outcome, Failure> {
     let accepted = accept(head, body, record)?;
     let authenticated = authenticate(accepted, record).await?;
@@ -125,16 +131,19 @@ async fn run(head: Parts, body: Incoming, record: &mut Record) -> Result<Outcome
         return own.map(Outcome::Own);
     }
     if let Route::Aws(_) = authenticated.route {
-        return aws::answer(authenticated, record).await.map(Outcome::Own);
+        return Box::pin(aws::answer(authenticated, record)).await.map(Outcome::Own);
     }
     let decoded = decode(authenticated, record).await?;
     if let Route::Runtime { api: RuntimeApi::Async, .. } = decoded.route {
-        return asynchronous::accept(decoded, record).await.map(Outcome::Own);
+        return Box::pin(asynchronous::accept(decoded, record)).await.map(Outcome::Own);
     }
     let placed = place(decoded, record)?;
     let admitted = admit(placed, record).await?;
     let forwarded = forward(admitted, record).await?;
-    let forwarded = inspect(forwarded, record).await?;
+    let forwarded = match record.call {
+        Some(_) => Box::pin(inspect(forwarded, record)).await?,
+        None => forwarded,
+    };
     Ok(Outcome::Begun(Box::new(forwarded)))
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Admitted {
 pub(crate) async fn admit(request: Placed, record: &mut Record) -> Result<Admitted, Failure> {
     let admitted = match request {
         Placed::At(admitted) => admitted,
-        Placed::Before(unplaced) => wait(*unplaced, record).await?,
+        Placed::Before(unplaced) => Box::pin(wait(*unplaced, record)).await?,
     };
     let Placement { decision, instance, .. } = &admitted.placement;
     record.place(decision.clone(), Arc::clone(instance));

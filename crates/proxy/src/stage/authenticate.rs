@@ -66,7 +66,7 @@ pub(crate) async fn authenticate(request: Accepted, record: &mut Record) -> Resu
             }
             Some(Credential::Token(token)) => check_token(&token, &route, &keys, record)?,
             Some(Credential::Signature(claim)) => {
-                body = check_signature(&claim, &route, &head, body, &keys, record).await?;
+                body = Box::pin(check_signature(&claim, &route, &head, body, &keys, record)).await?;
             }
         }
     }
