@@ -47,8 +47,8 @@ async fn adaptive_sends_little_to_an_instance_that_is_ten_times_slower() {
     assert!((0.12..0.4).contains(&fair), "a fair share is a quarter: {fair:.3}");
     set_faults(&engines.urls()[2], &json!({"slow_factor": 10})).await;
     share(router.url(), &slow, &numbers, Duration::from_secs(5)).await;
-    let left = share(router.url(), &slow, &numbers, Duration::from_secs(4)).await;
-    // It gets what it can compute, a tenth of the others' share, and some more by trial: 3 to 5 % as a rule. The aim is a
-    // fifth of a fair share, 5 %; the bound leaves room for machines that are busy with other tests.
-    assert!(left < 0.1, "{left:.3} of the requests still go there");
+    let left = share(router.url(), &slow, &numbers, Duration::from_secs(8)).await;
+    println!("{left:.4} of the requests go there");
+    // It gets what it can compute, a tenth of the others' share, and some more by trial. The aim is a fifth of a fair share.
+    assert!(left < 0.05, "{left:.3} of the requests still go there");
 }
