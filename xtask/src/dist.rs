@@ -15,7 +15,7 @@ Makes a fully static binary, its archive and a container image's folder in dist/
 Usage: cargo xtask dist [--target TRIPLE]
 
 Options:
-  --target TRIPLE   default: musl where rustup has that target, else glibc, linked statically
+  --target TRIPLE   default: musl where rustup has that target and musl-gcc is there, else glibc, linked statically
   -h, --help        this text";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -48,12 +48,12 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<(), Failure> {
     ])
 }
 
-/// musl where its standard library is installed; glibc can be linked statically too, once the target is named.
+/// musl where its standard library and its C compiler (`musl-gcc`, for the cryptography) are installed; glibc can be linked statically too, once the target is named.
 fn default_target() -> Result<String, Failure> {
     let architecture = std::env::consts::ARCH;
     let musl = format!("{architecture}-unknown-linux-musl");
     let installed = machine::output(machine::command("rustup").args(["target", "list", "--installed"]));
-    if installed.is_ok_and(|targets| targets.lines().any(|target| target == musl)) {
+    if machine::has("musl-gcc") && installed.is_ok_and(|targets| targets.lines().any(|target| target == musl)) {
         return Ok(musl);
     }
     let version = machine::output(machine::command("rustc").arg("-vV"))?;

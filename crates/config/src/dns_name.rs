@@ -57,6 +57,14 @@ impl DnsName {
         self.records
     }
 
+    /// Name and port as the `host` header has them; `None` where records say the ports.
+    pub fn authority(&self) -> Option<String> {
+        match self.records {
+            Records::Addresses { port } => Some(instance_url::authority(self.scheme, &self.name, port)),
+            Records::Services => None,
+        }
+    }
+
     /// The URL of the instance at a resolved address.
     pub fn instance_at(&self, address: IpAddr, port: u16) -> InstanceUrl {
         InstanceUrl::at(self.scheme, address, port, Arc::clone(&self.base_path))

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::HeaderValue;
-use isotherm_config::{Host, InstanceUrl, Scheme};
+use isotherm_config::{DnsName, Host, InstanceUrl, Scheme};
 
 /// An instance's URL, with what every request needs of it made ready once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,14 @@ impl Address {
         // A URL's host and port are visible ASCII, which a header can always hold.
         let authority = HeaderValue::from_str(&url.authority()).unwrap_or_else(|_| HeaderValue::from_static(""));
         Address { text: url.to_string().into(), authority, url }
+    }
+
+    /// The same, called by the name that was resolved to it where TLS is spoken: who proves to be of that name wants to
+    /// be called so.
+    pub(crate) fn called(self, name: &DnsName) -> Address {
+        let called = name.authority().filter(|_| self.scheme() == Scheme::Https);
+        let authority = called.and_then(|called| HeaderValue::from_str(&called).ok());
+        Address { authority: authority.unwrap_or(self.authority), ..self }
     }
 
     /// The URL in its normal form.
@@ -79,5 +87,16 @@ mod tests {
         assert_eq!(address.base_path(), "/engine");
         assert_eq!(address.socket(), Some("10.0.0.1:8000".parse().unwrap()));
         assert_eq!(Address::of("http://vllm".parse().unwrap()).socket(), None);
+    }
+
+    #[test]
+    fn within_tls_a_resolved_instance_is_called_by_its_name() {
+        let called = |name: &str| {
+            let name: DnsName = name.parse().unwrap();
+            Address::of(name.instance_at("10.0.0.7".parse().unwrap(), 8443)).called(&name).authority().clone()
+        };
+        assert_eq!(called("https://vllm.internal:8443"), "vllm.internal:8443");
+        assert_eq!(called("http://vllm.internal:8443"), "10.0.0.7:8443");
+        assert_eq!(called("srv+https://_vllm._tcp.internal"), "10.0.0.7:8443");
     }
 }

@@ -115,6 +115,10 @@ impl Instance {
         metrics: Arc<InstanceMetrics>,
     ) -> Instance {
         let address = Address::of(url.clone());
+        let address = match origin.name() {
+            Some(name) => address.called(name),
+            None => address,
+        };
         Instance {
             serial: NEXT_SERIAL.fetch_add(1, Ordering::Relaxed),
             location: Arc::new(location),
