@@ -104,9 +104,9 @@ impl PromptDigest {
     pub fn within(&self, seed: HashSeed, scope: &KeyScope<'_>, salt: Option<&str>, tenant_id: Option<&str>) -> Prompt {
         let empty = crate::PrefixHasher::new(seed).digest();
         let scope = crate::prefix_key(seed, scope, None, salt, &empty).as_u128() as u64;
-        let scoped = |hash: u64| xxh3_64_with_seed(&hash.to_le_bytes(), scope);
         Prompt {
-            blocks: self.blocks.iter().map(|block| BlockHash(scoped(block.0))).collect(),
+            // Both are hashes already, so their bits are as good as any.
+            blocks: self.blocks.iter().map(|block| BlockHash(block.0 ^ scope)).collect(),
             ends: Arc::clone(&self.ends),
             tenant: tenant_id.map_or(0, |id| xxh3_64(id.as_bytes())),
         }
