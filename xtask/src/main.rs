@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask test`, `agree`, `alarms`, `chaos`, `compare`, `dist`, `perf`, `soak`, `reliability`
+//! Developer commands: `cargo xtask test`, `agree`, `alarms`, `chaos`, `compare`, `dist`, `perf`, `soak`, `streams`, `reliability`
 //! and `real-engines`.
 
 mod agree;
@@ -13,6 +13,7 @@ mod perf;
 mod real_engines;
 mod reliability;
 mod soak;
+mod streams;
 mod test;
 
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ Commands:
   perf          what the router costs, beside nginx, HAProxy and other routers; and its instruction counts
   soak          closed-loop load at the machine's limit; checks that the router's memory stays flat
   reliability   the tests that docs/reliability.md names, and their results into that page
+  streams       ten thousand streams at once; checks that each ends whole and what it costs in memory
   real-engines  two real vLLM replicas behind the router: random against prefix-aware
 
 `cargo xtask COMMAND --help` lists a command's options.";
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Some("real-engines") => real_engines::run(arguments),
         Some("reliability") => reliability::run(arguments),
         Some("soak") => soak::run(arguments),
+        Some("streams") => streams::run(arguments),
 
         None | Some("help" | "--help" | "-h") => {
             println!("{HELP}");
