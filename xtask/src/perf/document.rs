@@ -17,7 +17,7 @@ use crate::machine;
 const BEGINNING: &str = "\
 # What the router costs, beside others
 
-Written by `cargo xtask perf`. Every case is measured with every router one right after the other, in rounds that begin
+Written by `cargo xtask perf`; [decisions.md](decisions.md) says what was decided by such figures. Every case is measured with every router one right after the other, in rounds that begin
 with another router each; figures are medians of the rounds. Two engines answer at once (a streamed answer with a write
 for each token), users ask again as soon as they have an answer, each on a connection that is kept. Engines, load
 generator and routers are processes of their own and share the machine's cores, so requests a second are those of all
@@ -66,8 +66,8 @@ fn text(page: &Page, date: &str) -> String {
     let _ = writeln!(
         text,
         "\nMeasured on {date} at commit {} by `cargo xtask {command}`, Isotherm {origin}; {cores} cores \
-         of {}, load average {busy} before the start{}; {} rounds of {} s a measurement, of which the first fifth does \
-         not count.\n\n![Added time and requests a second](data-plane.svg)\n",
+         of {}, load average {busy} before the start{}; {} rounds ({} where no target holds) of {} s a measurement, of \
+         which the first fifth does not count.\n\n![Added time and requests a second](data-plane.svg)\n",
         commit.as_deref().unwrap_or("unknown").trim(),
         machine::processor(),
         if is_busy(busy) {
@@ -76,6 +76,7 @@ fn text(page: &Page, date: &str) -> String {
             ""
         },
         plan.rounds,
+        plan.rounds.div_ceil(3),
         plan.seconds
     );
     let _ = writeln!(text, "## Measured\n\n```text\n{}```\n", names(&results.names));
@@ -125,7 +126,8 @@ fn figures(results: &Results, case: Case) -> Table {
     ]);
     table.row(["", "first byte", "µs", "added", "µs", "requests", "CPU s of", "requests/s", "cores:", "cores:", ""]);
     table.row(["", "p50", "p99", "p50", "p99", "/s", "1,000", "a core", "load", "engines", ""]);
-    for (index, named) in results.names.iter().enumerate() {
+    let measured = |(index, _): &(usize, &Named)| results.rounds(*index, case) > 0;
+    for (index, named) in results.names.iter().enumerate().filter(measured) {
         let Figures { sample, added_p50, added_p99, failed, failure, reconnects } = results.of(index, case);
         let of_router = |text: String| if index == 0 { String::new() } else { text };
         let mut row = vec![named.name.clone()];
@@ -159,7 +161,8 @@ fn remarks(failed: u64, failure: Option<String>, reconnects: u64, case: Case, ro
 fn as_json(page: &Page, date: &str) -> Value {
     let Page { command, plan, origin, busy, skipped, results } = page;
     let cases = plan.cases.iter().map(|case| {
-        let of = results.names.iter().enumerate().map(|(index, named)| {
+        let measured = |(index, _): &(usize, &Named)| results.rounds(*index, *case) > 0;
+        let of = results.names.iter().enumerate().filter(measured).map(|(index, named)| {
             let Figures { sample, added_p50, added_p99, failed, reconnects, .. } = results.of(index, *case);
             let added = (index > 0).then(|| json!({"p50": round(added_p50), "p99": round(added_p99)}));
             let figures = json!({

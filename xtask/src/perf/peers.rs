@@ -25,6 +25,13 @@ pub(crate) struct Subject {
     pub(crate) process: Process,
 }
 
+impl Subject {
+    /// Whether it answers some dozens of requests a second.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.name == "litellm"
+    }
+}
+
 /// What could not be measured, and why.
 pub(crate) type Skipped = (&'static str, String);
 
@@ -59,7 +66,7 @@ pub(crate) fn start(plan: &Plan, urls: &[String], isotherm: &Path) -> (Vec<Subje
     let place = Place { urls, isotherm, folder: machine::target().join("perf") };
     let (mut subjects, mut skipped) = (Vec::new(), Vec::new());
     for (name, start) in ALL {
-        if !plan.wants(name) {
+        if !plan.wants(name) && !(plan.wants_all() && wheels::is_installed(&place.folder, name)) {
             let why = if name == "litellm" { "only with --litellm" } else { "not asked for" };
             skipped.push((name, why.to_owned()));
             continue;

@@ -81,6 +81,11 @@ pub(super) fn litellm(place: &Place<'_>) -> Result<Subject, Failure> {
     })
 }
 
+/// Whether a package has an environment already.
+pub(super) fn is_installed(folder: &Path, name: &str) -> bool {
+    folder.join("wheels").join(name).join("installed.txt").is_file()
+}
+
 /// An environment of its own for one package, made once.
 fn install(folder: &Path, package: &str) -> Result<PathBuf, Failure> {
     let name: String = package.chars().take_while(|letter| !matches!(letter, '=' | '[')).collect();
