@@ -223,13 +223,13 @@ async fn a_routers_own_log_and_its_last_requests_are_analysed_from_hashes() {
     assert!(!log.contains("confidential") && log.lines().all(|line| line.len() < 8_000));
 }
 
-/// What strategies would have hit, after questions about forty documents by turns.
+/// What strategies would have hit, after questions about eighty documents by turns.
 async fn shadows(routing: &str) -> Value {
     let engines = Engines::start(4, &["--speed", "100"]);
     let router = Router::before(&engines, routing);
     let client = router.client(0);
     for number in 0..320 {
-        let body = chat(&document(number % 40, 1_500), &format!("Question {number}?"));
+        let body = chat(&document(number % 80, 1_500), &format!("Question {number}?"));
         client.post("/v1/chat/completions", &body).await.ok();
     }
     eventually("all were looked at", Duration::from_secs(20), async || {

@@ -17,7 +17,7 @@ const ENOUGH_REQUESTS: f64 = 300.0;
 const ENOUGH_COVERAGE: f64 = 0.9;
 
 /// A strategy whose busiest instance has so many times the share of that of the one in force is not recommended.
-const MORE_SKEW: f64 = 1.25;
+const MORE_SKEW: f64 = 1.5;
 
 /// The strategies of a variant beside each other, over the last minutes.
 #[derive(Debug, Serialize)]
