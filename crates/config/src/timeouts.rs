@@ -63,7 +63,8 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Timeouts {
         Timeouts {
-            connect: Duration::from_secs(1),
+            // A little more than the second after which Linux sends a lost SYN again (RFC 6298, 2.1).
+            connect: Duration::from_millis(1_500),
             first_byte: Duration::from_secs(600),
             idle: Duration::from_secs(120),
             total: None,

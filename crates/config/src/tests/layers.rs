@@ -53,7 +53,7 @@ fn what_is_not_said_has_its_default() {
     assert_eq!((config.access_log, config.allow_paths, config.admin.token_file), (AccessLogTarget::Off, vec![], None));
     let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
     let timeouts = Timeouts {
-        connect: second,
+        connect: Duration::from_millis(1_500),
         first_byte: 10 * minute,
         idle: 2 * minute,
         total: None,
