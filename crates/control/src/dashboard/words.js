@@ -109,7 +109,7 @@ export const languages = {
     prefixes_note: "仅以开头的哈希标识,与 x-isotherm-key 一致;其后是提示的令牌数。近期请求权重最大。",
     prefix: "前缀", tokens: "提示令牌", holders: "所在实例", size: "前缀 · 令牌", held: "所在实例", heat: "请求占比",
     moves_title: "哪些前缀换了归属", moves_note: "实例加入或离开时,换了归属的热门前缀。",
-    moves_last: (time, came, went, moved, followed) => `${time}:加入 ${came},离开 ${went};${followed} 个热门前缀中有 ${moved} 个换了归属。`,
+    moves_last: (time, came, went, moved, followed) => `${time}:加入 ${came},离开 ${went}。${followed} 个热门前缀中有 ${moved} 个换了归属。`,
     came: "加入", went: "离开", moved: "换归属", followed: "关注数", where: "去向",
     moves_none: "有实例加入或离开,但没有热门前缀换归属。",
     empty_moves: "在记忆范围内,没有实例加入或离开。",
