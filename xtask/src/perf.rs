@@ -34,7 +34,7 @@ Usage: cargo xtask perf [--quick | --full] [--litellm] [--only NAME]... [--profi
 Options:
   --quick           3 rounds of 0.6 s, and prompts of 1 MB and concurrency 512 in one of them: some 8 minutes
                     [default: 5 rounds of 2 s without those, some 18 minutes]
-  --full            prompts of 1 MB and concurrency 512 too, in every third round
+  --full            prompts of 1 MB and concurrency 512 too, and both together, in every third round
   --litellm         LiteLLM too, even if it has to be installed, which takes minutes; it is slow, so it is measured in
                     the first round only, and where targets hold
   --only NAME       only these, beside direct; may be given again: isotherm, isotherm-adaptive, nginx, haproxy,
