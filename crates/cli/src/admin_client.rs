@@ -62,7 +62,18 @@ impl AdminClient {
             |why: &str| Failure::Usage(format!("--admin {:?}: {why}; right: http://127.0.0.1:8081", flags.admin));
         let uri: hyper::Uri = flags.admin.parse().map_err(|_| wrong("not a URL"))?;
         let authority = uri.authority().ok_or_else(|| wrong("no host"))?;
-        let port = authority.port_u16().unwrap_or(80);
+        let (tls, default_port) = match uri.scheme_str() {
+            None | Some("http") => (None, 80),
+            Some("https") => {
+                let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+                let identity = ServerIdentity::of(host).ok_or_else(|| wrong("no host"))?;
+                let files = ClientFiles { ca: flags.admin_ca.clone(), ..ClientFiles::default() };
+                let tls = ClientTls::read(files).map_err(|error| Failure::Usage(format!("--admin-ca: {error}")))?;
+                (Some((tls, identity)), 443)
+            }
+            Some(_) => return Err(wrong("only http and https are spoken there")),
+        };
+        let port = authority.port_u16().unwrap_or(default_port);
         let path = flags.token_file.clone().unwrap_or_else(|| AdminToken::path(port));
         let token = AdminToken::read(&path).map_err(|error| {
             Failure::Running(format!("{error}\nIs a router running there under your user? Else give --token-file."))
@@ -78,17 +89,6 @@ impl AdminClient {
 
     /// The same with any body.
     pub(crate) fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Value, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::running("runtime", error))?;
-        let called = runtime.block_on(async { tokio::time::timeout(TIMEOUT, self.exchange(method, path, body)).await });
-        match called {
-            Ok(Ok((status, answer))) if status.is_success() => Ok(answer),
-            Ok(Ok((status, answer))) => {
-                let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap_or("no message");
-                let text = format!("the router at {} answered {status}: {message}", self.authority);
-                Err(if status.is_client_error() { Failure::Usage(text) } else { Failure::Running(text) })
         let answer = self.exchanged(method, path, body)?;
         Ok(serde_json::from_slice(&answer).unwrap_or(Value::Null))
     }
@@ -99,6 +99,18 @@ impl AdminClient {
     }
 
     fn exchanged(&self, method: Method, path: &str, body: Bytes) -> Result<Bytes, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::running("runtime", error))?;
+        let called = runtime.block_on(async { tokio::time::timeout(TIMEOUT, self.exchange(method, path, body)).await });
+        match called {
+            Ok(Ok((status, answer))) if status.is_success() => Ok(answer),
+            Ok(Ok((status, answer))) => {
+                let answer: Value = serde_json::from_slice(&answer).unwrap_or(Value::Null);
+                let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap_or("no message");
+                let text = format!("the router at {} answered {status}: {message}", self.authority);
+                Err(if status.is_client_error() { Failure::Usage(text) } else { Failure::Running(text) })
             }
             Ok(Err(error)) => Err(Failure::Running(format!("the router's admin plane at {}: {error}", self.authority))),
             Err(_) => Err(Failure::Running(format!("the router's admin plane at {} does not answer", self.authority))),
@@ -107,12 +119,15 @@ impl AdminClient {
 
     async fn exchange(
         &self,
-                let answer: Value = serde_json::from_slice(&answer).unwrap_or(Value::Null);
         method: Method,
         path: &str,
         body: Bytes,
-    ) -> Result<(hyper::StatusCode, Value), Box<dyn std::error::Error>> {
-        let stream = TcpStream::connect(&self.authority).await?;
+    ) -> Result<(hyper::StatusCode, Bytes), Box<dyn std::error::Error>> {
+        let tcp = TcpStream::connect(&self.authority).await?;
+        let stream = match &self.tls {
+            None => Stream::Plain(tcp),
+            Some((tls, identity)) => tls.connect(tcp, identity).await?,
+        };
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
         let request = Request::builder()

@@ -8,16 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use isotherm_config::{AccessLogTarget, Config, Overrides};
-use isotherm_control::{AdminPlane, AdminState, AdminToken, Reloader};
+use arc_swap::ArcSwap;
+use http::HeaderValue;
+use isotherm_config::{AccessLogTarget, Config, Otlp, Overrides};
+use isotherm_control::{AdminPlane, AdminState, AdminToken, ConfigInForce, OtlpExporter, Reloader};
+use isotherm_core::HashSeed;
 use isotherm_fleet::{Clock, Fleet, FleetTasks, NewInstance};
 use isotherm_proxy::{DataPlane, Drained, Rules, Settings};
 use isotherm_telemetry::{AccessLog, Metrics};
 
+use crate::analyst::OwnRequests;
 use crate::aws::Cloud;
 use crate::exit::Failure;
 use crate::inherited;
-use crate::analyst::OwnRequests;
 use crate::signals::Hangups;
 
 /// How long the last lines of the access log may take to be written.
@@ -26,13 +29,13 @@ const FLUSH: Duration = Duration::from_secs(2);
 /// How long instances are given to say what they serve before clients are let in.
 const FIRST_WORD: Duration = Duration::from_secs(1);
 
-/// What a router is started from.
-pub(crate) struct Setup {
-    /// What it is told.
 /// How long the endpoints that were in service before this process are given to be routed to again before clients are
 /// let in: those that were started by it, or found again, are back at once; an engine that loads its model may take minutes.
 const ENDPOINTS_BACK: Duration = Duration::from_secs(5);
 
+/// What a router is started from.
+pub(crate) struct Setup {
+    /// What it is told.
     pub(crate) config: Config,
     /// The file that the configuration came from, and what overrides it when it is read again.
     pub(crate) file: Option<(PathBuf, Overrides)>,
@@ -72,8 +75,12 @@ impl Router {
         let Setup { config, file, started } = setup;
         let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
         metrics.config_loaded(SystemTime::now());
+        observe(&config, &metrics);
         let access_log = open_access_log(&config.access_log, &metrics)?;
 
+        for warning in config.warnings(SystemTime::now()) {
+            tracing::warn!("{warning}");
+        }
         let inherited = inherited::listener(config.listen)?;
         // Bound first: a port that is taken should be told before anything else happens.
         let admin_tls = config.admin.tls.clone().map(|tls| Arc::new(ArcSwap::from_pointee(tls)));
@@ -81,28 +88,25 @@ impl Router {
             .await
             .map_err(|error| cannot_listen("admin plane", config.admin.listen, "--admin-port", error))?;
         let admin_address = admin.address();
-        for warning in config.warnings(SystemTime::now()) {
-            tracing::warn!("{warning}");
-        }
 
+        if let Some(otlp) = &config.otlp {
+            tokio::spawn(otlp_exporter(otlp, admin_address, &metrics)?.run());
+        }
         let fleet = Fleet::new(&config, Arc::clone(&metrics), Clock::start());
         for instance in started {
             fleet.add_instance(instance).map_err(|error| Failure::Running(error.to_string()))?;
         }
         let tasks = fleet.spawn();
 
-        if let Some(otlp) = &config.otlp {
-            tokio::spawn(otlp_exporter(otlp, admin_address, &metrics)?.run());
+        let cloud = config.aws.as_ref().map(|aws| Cloud::open(aws, &fleet)).transpose()?;
+        if let Some(cloud) = &cloud {
+            cloud.back(ENDPOINTS_BACK).await;
         }
         hear_of_instances(&fleet).await;
 
         let settings = Settings { inherited, ..Settings::of(&config) };
         let front_door = cloud.as_ref().map(Cloud::front_door);
         let started = DataPlane::start(settings, fleet.clone(), Arc::clone(&metrics), access_log.clone(), front_door);
-        let cloud = config.aws.as_ref().map(|aws| Cloud::open(aws, &fleet)).transpose()?;
-        if let Some(cloud) = &cloud {
-            cloud.back(ENDPOINTS_BACK).await;
-        }
         let data_plane = match started {
             Ok(data_plane) => data_plane,
             Err(error) => {
@@ -119,10 +123,18 @@ impl Router {
         }
         .map_err(|error| Failure::Running(error.to_string()))?;
         let (delay, grace) = (config.timeouts.shutdown_delay, config.timeouts.shutdown_grace);
+        let hosts = config.admin.hosts.clone().into();
+        let in_force: ConfigInForce = Arc::new(ArcSwap::from_pointee(config.clone()));
+        let told = Arc::clone(&in_force);
         let reloader = file.map(|(path, overrides)| {
             let (fleet, rules, watching) = (fleet.clone(), data_plane.rules(), Arc::clone(&metrics));
             Reloader::new(path, overrides, config, Arc::clone(&metrics), move |config| {
                 rules.set(Rules::of(config));
+                if let (Some(tls), Some(slot)) = (&config.admin.tls, &admin_tls) {
+                    slot.store(Arc::new(tls.clone()));
+                }
+                observe(config, &watching);
+                told.store(Arc::new(config.clone()));
                 fleet.apply(config);
             })
         });
@@ -142,7 +154,19 @@ impl Router {
         });
         let draining = Arc::new(AtomicBool::new(false));
         let rules = data_plane.rules();
-        let state = AdminState { fleet, metrics, rules, reloader, token, draining: Arc::clone(&draining) };
+        let deployments = cloud.as_ref().map(Cloud::deployments);
+        let state = AdminState {
+            fleet,
+            metrics,
+            rules,
+            reloader,
+            token,
+            analyst: Some(Arc::new(OwnRequests)),
+            hosts,
+            deployments,
+            config: in_force,
+            draining: Arc::clone(&draining),
+        };
         tokio::spawn(async move {
             if let Err(error) = admin.serve(state).await {
                 tracing::error!(%error, "the admin plane has stopped");
@@ -200,6 +224,34 @@ async fn hear_of_instances(fleet: &Fleet) {
     };
     // Past the time, they are heard of while requests are served.
     let _ = tokio::time::timeout(FIRST_WORD, heard).await;
+}
+
+/// How many of the last requests are kept as hashes.
+fn observe(config: &Config, metrics: &Metrics) {
+    let (memory, per_second) =
+        config.diagnostics.as_ref().map_or((0, 0), |diagnostics| (diagnostics.memory, diagnostics.requests_per_second));
+    metrics.traces().set(usize::try_from(memory).unwrap_or(usize::MAX), per_second);
+    if config.access_log_prompts && config.hash_seed == HashSeed::default() {
+        tracing::warn!(
+            "access_log_prompts without a hash_seed: who reads the log can find out by trying which text a hash is of"
+        );
+    }
+}
+
+/// What sends traces and metrics; the name of this router is that of its host, and its admin port.
+fn otlp_exporter(otlp: &Otlp, admin: SocketAddr, metrics: &Arc<Metrics>) -> Result<OtlpExporter, Failure> {
+    let authorization = match &otlp.authorization_env {
+        None => None,
+        Some(variable) => {
+            let value = std::env::var(variable).ok().and_then(|value| HeaderValue::from_str(&value).ok());
+            let missing =
+                || Failure::Usage(format!("otlp.authorization_env: {variable} is not set, or no header can hold it"));
+            Some(value.ok_or_else(missing)?)
+        }
+    };
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = format!("{}:{}", host.trim(), admin.port());
+    Ok(OtlpExporter::new(otlp, name, env!("CARGO_PKG_VERSION"), authorization, Arc::clone(metrics)))
 }
 
 fn open_access_log(target: &AccessLogTarget, metrics: &Metrics) -> Result<AccessLog, Failure> {
