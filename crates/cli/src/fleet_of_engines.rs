@@ -27,6 +27,10 @@ pub(crate) struct EngineFlags {
     #[arg(long, value_name = "X", help_heading = "Engines")]
     pub(crate) speed: Option<f64>,
 
+    /// Tokens that an engine's KV cache holds [default: the profile's]
+    #[arg(long, value_name = "N", help_heading = "Engines", value_parser = clap::value_parser!(u64).range(1024..))]
+    pub(crate) kv_cache_tokens: Option<u64>,
+
     /// Name under which the model is served
     #[arg(long, value_name = "NAME", default_value = "llama-3.1-70b-instruct", help_heading = "Engines")]
     pub(crate) model: String,
@@ -39,7 +43,10 @@ impl EngineFlags {
             Some(name) => Profile::named(name).map_err(|error| Failure::Usage(format!("--profile: {error}")))?,
             None => Profile::default(),
         };
-        Ok(self.config_of(profile))
+        Ok(self.config_of(match self.kv_cache_tokens {
+            Some(tokens) => profile.with_kv_capacity_tokens(tokens),
+            None => profile,
+        }))
     }
 
     /// The settings of one engine with another profile. Its context is at most what its cache holds.

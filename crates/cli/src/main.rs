@@ -1,6 +1,7 @@
 //! The `isotherm` command: parses the command line and hands over to one file per command.
 
 mod admin_client;
+mod analyst;
 mod aws;
 mod commands;
 mod emulated_instances;
@@ -33,6 +34,7 @@ Examples:
   isotherm simulate --scenario aws-long              the same for a whole fleet and hour, in seconds
   isotherm analyze traffic.jsonl                     what your own traffic shares, and what to configure
   isotherm explain --config isotherm.yaml request.json
+  isotherm doctor                                    what is wrong, and what helps
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 measured but not valid.";
 
@@ -46,6 +48,7 @@ enum Command {
     Simulate(commands::simulate::Arguments),
     Analyze(commands::analyze::Arguments),
     Explain(commands::explain::Arguments),
+    Doctor(commands::doctor::Arguments),
     Engine(commands::engine::Arguments),
     Config(commands::config::Arguments),
 }
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => commands::simulate::run(arguments),
         Command::Analyze(arguments) => commands::analyze::run(arguments),
         Command::Explain(arguments) => commands::explain::run(arguments),
+        Command::Doctor(arguments) => commands::doctor::run(arguments),
         Command::Engine(arguments) => commands::engine::run(arguments),
         Command::Config(arguments) => commands::config::run(arguments),
     };

@@ -12,19 +12,22 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use isotherm_config::ServerTls;
+use isotherm_config::{Config, HostName};
 use isotherm_fleet::Fleet;
 use isotherm_proxy::RulesHandle;
 use isotherm_telemetry::Metrics;
+use serde::Serialize;
 use tokio::net::TcpListener;
 
-use serde::Serialize;
+use crate::alerts::Watchman;
 use crate::answer::Problem;
 use crate::api;
 use crate::dashboard;
+use crate::listener::Listener;
 use crate::observer::Observer;
 use crate::reload::Reloader;
 use crate::token::AdminToken;
-use crate::listener::Listener;
 
 /// What the admin plane needs of the router.
 #[derive(Clone)]
@@ -39,8 +42,48 @@ pub struct AdminState {
     pub reloader: Option<Reloader>,
     /// Who holds it may change things.
     pub token: AdminToken,
+    /// Names under which the admin plane may be called, beside addresses and `localhost`.
+    pub hosts: Arc<[HostName]>,
+    /// What is under way with managed endpoints; `None` where no control plane runs.
+    pub deployments: Option<Arc<dyn Deployments>>,
+    /// Who can analyse the last requests; `None` where nobody can.
+    pub analyst: Option<Arc<dyn Analyst>>,
+    /// What the router is told.
+    pub config: ConfigInForce,
     /// Whether the data plane is draining, so that nothing new should be sent to it.
     pub draining: Arc<std::sync::atomic::AtomicBool>,
+}
+
+/// Who finds out from a log of requests what prompts share.
+pub trait Analyst: Send + Sync {
+    /// What can be found out from an access log, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing can be.
+    fn analyse(&self, log: Vec<u8>) -> Result<String, String>;
+}
+
+/// The configuration in force; a reload replaces it.
+pub type ConfigInForce = Arc<ArcSwap<Config>>;
+
+/// Who knows what is under way with the endpoints of a control plane.
+pub trait Deployments: Send + Sync {
+    /// What is under way or has failed, of all accounts; those in service are not told of.
+    fn under_way(&self) -> Vec<Deployment>;
+}
+
+/// A change of an endpoint that is under way, or failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Deployment {
+    /// The endpoint's name.
+    pub endpoint: String,
+    /// The endpoint's status, in SageMaker's word.
+    pub status: &'static str,
+    /// The endpoint configuration that it goes to.
+    pub config: String,
+    /// Why it failed.
+    pub failure: Option<String>,
 }
 
 impl fmt::Debug for AdminState {
@@ -70,7 +113,10 @@ impl AdminPlane {
 
     /// Serves until it is dropped.
     pub async fn serve(self, state: AdminState) -> io::Result<()> {
-        let observer = Observer::new(state.fleet.clone(), Arc::clone(&state.metrics));
+        let scheme = if state.config.load().admin.tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", self.address);
+        let watchman = Watchman::new(Arc::clone(&state.config), Arc::clone(&state.metrics), url);
+        let observer = Observer::new(state.fleet.clone(), Arc::clone(&state.metrics), watchman);
         let serving = axum::serve(self.listener, routes(state, observer.clone()));
         tokio::select! {
             served = serving.into_future() => served,
@@ -84,7 +130,7 @@ fn routes(state: AdminState, observer: Observer) -> Router {
         .route("/metrics", get(metrics))
         .route("/livez", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
-        .merge(dashboard::routes())
+        .merge(dashboard::routes(&state))
         .merge(api::routes(&state, observer))
         .fallback(|| async {
             Problem::new(

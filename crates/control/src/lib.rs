@@ -2,17 +2,24 @@
 //! door of AWS's services.
 
 mod admin;
+mod alerts;
 mod answer;
 mod api;
 mod aws;
 mod dashboard;
+mod diagnosis;
+pub mod doctor;
 mod guard;
-mod observer;
-mod reload;
-mod token;
 mod listener;
+mod observer;
+mod otlp;
+mod reload;
+mod shadow;
+mod token;
 
-pub use admin::{AdminPlane, AdminState};
+pub use admin::{AdminPlane, AdminState, Analyst, ConfigInForce, Deployment, Deployments};
 pub use aws::{FrontDoor, Services};
+pub use diagnosis::{Diagnosis, Held, MissReason, Nearest, Placed, Verdict};
+pub use otlp::OtlpExporter;
 pub use reload::{Reload, Reloader};
 pub use token::{AdminToken, TokenError};

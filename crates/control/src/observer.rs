@@ -1,27 +1,39 @@
 //! Watches the router for the views of it: takes what finished requests left and reads the counters, off the data plane,
 //! and keeps the last minutes within fixed bounds.
 
+mod beliefs;
+mod changes;
 mod figures;
 mod history;
 mod prefixes;
+mod remaps;
 mod requests;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use isotherm_fleet::Fleet;
+use isotherm_fleet::{Fleet, InstanceNow};
 use isotherm_telemetry::{Metrics, Tapped};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::MissedTickBehavior;
 
-pub(crate) use self::figures::{Figures, Rates, share};
+pub(crate) use self::beliefs::{Beliefs, Repeated, Short};
+pub(crate) use self::changes::{Changes, FleetChange};
+pub(crate) use self::figures::{Figures, Rates, share, sum};
 pub(crate) use self::history::{History, InstancePoint, POINTS, STEP, VariantHistory, VariantPoint};
 pub(crate) use self::prefixes::{HotPrefix, Prefixes};
+use self::remaps::Remaps;
 pub(crate) use self::requests::{Requests, ShownRequest, unix_seconds};
+use crate::alerts::Watchman;
+use crate::shadow::Shadows;
 
 /// How often finished requests are taken in.
 const TAKE_EVERY: Duration = Duration::from_secs(1);
+
+/// How many hot prefixes have series.
+const SHOWN_PREFIXES: usize = 10;
 
 /// What is known of the last minutes. Cheap to clone: all clones see the same.
 #[derive(Clone)]
@@ -29,6 +41,8 @@ pub(crate) struct Observer {
     fleet: Fleet,
     metrics: Arc<Metrics>,
     seen: Arc<Mutex<Seen>>,
+    shadows: Arc<Mutex<Shadows>>,
+    alerts: Watchman,
 }
 
 /// Everything that was observed.
@@ -40,6 +54,11 @@ pub(crate) struct Seen {
     pub(crate) prefixes: Prefixes,
     /// The last requests, as they were sampled.
     pub(crate) requests: Requests,
+    /// What changes of the fleet moved.
+    pub(crate) changes: Changes,
+    /// What instances should have cached, and had not.
+    pub(crate) beliefs: Beliefs,
+    remaps: Remaps,
 }
 
 impl fmt::Debug for Observer {
@@ -49,14 +68,24 @@ impl fmt::Debug for Observer {
 }
 
 impl Observer {
-    pub(crate) fn new(fleet: Fleet, metrics: Arc<Metrics>) -> Observer {
+    pub(crate) fn new(fleet: Fleet, metrics: Arc<Metrics>, alerts: Watchman) -> Observer {
         let seen = Arc::new(Mutex::new(Seen::default()));
-        Observer { fleet, metrics, seen }
+        Observer { fleet, metrics, seen, shadows: Arc::default(), alerts }
     }
 
     /// What was observed until now.
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock()
+    }
+
+    /// What fires now.
+    pub(crate) fn alerts(&self) -> &Watchman {
+        &self.alerts
+    }
+
+    /// What strategies other than the one in force would have had.
+    pub(crate) fn shadows(&self) -> MutexGuard<'_, Shadows> {
+        self.shadows.lock()
     }
 
     /// Observes for as long as it is polled.
@@ -67,20 +96,60 @@ impl Observer {
         loop {
             ticks.tick().await;
             self.observe(SystemTime::now());
+            self.shadows.lock().observe(&self.fleet, &self.metrics);
         }
     }
 
     fn observe(&self, now: SystemTime) {
         let Tapped { keys, requests } = self.metrics.tap().take();
-        let mut seen = self.seen.lock();
+        let mut guard = self.seen.lock();
+        let seen = &mut *guard;
         seen.requests.take_in(requests);
+        seen.beliefs.follow(&self.fleet);
+        seen.remaps.look(&self.fleet);
+        let mut lengths = HashMap::new();
         for key in &keys {
             let repeats = seen.prefixes.take_in(key);
             seen.history.note_key(&key.endpoint, &key.variant, repeats);
+            let length = *lengths
+                .entry((&key.endpoint, &key.variant))
+                .or_insert_with(|| self.prefix_length(&key.endpoint, &key.variant));
+            seen.beliefs.take_in(key, length, now);
+            seen.remaps.take_in(key);
         }
         if seen.history.is_due(now) {
             seen.prefixes.fade();
             seen.history.step(&self.fleet, now);
+            seen.changes.look(&self.fleet, &seen.prefixes, now);
+            seen.beliefs.step(&self.fleet);
+            self.show(seen);
+            self.alerts.look(&self.fleet, seen, now);
+        }
+    }
+
+    fn prefix_length(&self, endpoint: &str, variant: &str) -> Option<u32> {
+        let topology = self.fleet.topology();
+        let variant = topology.endpoint(endpoint).and_then(|endpoint| endpoint.variant(variant))?;
+        variant.routing().prefix_length().map(|length| length.get())
+    }
+
+    /// Sets the gauges that only views know.
+    fn show(&self, seen: &Seen) {
+        let topology = self.fleet.topology();
+        let hottest = seen.prefixes.hottest(SHOWN_PREFIXES);
+        for variant in topology.variants() {
+            let own =
+                hottest.iter().filter(|hot| *hot.endpoint == **variant.endpoint() && *hot.variant == **variant.name());
+            let own: Vec<(String, f64)> = own.map(|hot| (hot.key.clone(), hot.share)).collect();
+            variant.metrics().set_hot_prefixes(&own);
+            let history = seen.history.of(variant.endpoint(), variant.name());
+            let instances = variant.instances(self.fleet.clock().now());
+            let served = |one: &InstanceNow| {
+                let points = history.map(|history| history.instance(one.instance.serial(), POINTS)).unwrap_or_default();
+                points.iter().map(|point| point.counts.requests).sum::<u64>()
+            };
+            let all: u64 = instances.iter().map(served).sum();
+            instances.iter().for_each(|one| one.instance.metrics().set_request_share(share(served(one), all)));
         }
     }
 }

@@ -136,6 +136,7 @@ fn table(listed: &Value) -> String {
         return "no instances\n".to_owned();
     }
     let columns = ["endpoint", "variant", "id", "availability", "in flight", "weight", "origin", "models"];
+    let of_engine = ["kind", "running", "waiting", "kv_cache_usage"];
     let mut table = Table::new([
         Align::Left,
         Align::Left,
@@ -145,10 +146,22 @@ fn table(listed: &Value) -> String {
         Align::Right,
         Align::Left,
         Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
     ]);
-    table.row(columns);
+    let heading: [&str; 4] = ["engine", "running", "waiting", "KV cache"];
+    table.row(columns.iter().chain(&heading).copied().collect::<Vec<_>>());
     for row in &rows {
-        table.row(columns.map(|column| cell(row.get(column.replace(' ', "_").as_str()))));
+        let cells = columns.map(|column| cell(row.get(column.replace(' ', "_").as_str())));
+        let engine = of_engine.map(|name| match (name, row.pointer(&format!("/engine/{name}"))) {
+            ("kv_cache_usage", Some(Value::Number(usage))) => {
+                format!("{:.1}%", usage.as_f64().unwrap_or_default() * 100.0)
+            }
+            (_, value) => cell(value),
+        });
+        table.row(cells.into_iter().chain(engine).collect::<Vec<_>>());
     }
     table.to_string() + "\n"
 }

@@ -106,9 +106,10 @@ impl From<ChangeError> for Problem {
             | ChangeError::UnknownVariant { .. }
             | ChangeError::UnknownInstance { .. } => StatusCode::NOT_FOUND,
             ChangeError::VariantNotNamed { .. } | ChangeError::AmbiguousInstance { .. } => StatusCode::BAD_REQUEST,
-            ChangeError::Duplicate { .. } | ChangeError::LastInstance { .. } | ChangeError::Managed { .. } => {
-                StatusCode::CONFLICT
-            }
+            ChangeError::Duplicate { .. }
+            | ChangeError::LastInstance { .. }
+            | ChangeError::Managed { .. }
+            | ChangeError::ManagedRouting { .. } => StatusCode::CONFLICT,
         };
         Problem::new(status, error.to_string())
     }

@@ -6,16 +6,18 @@ use std::time::SystemTime;
 
 use axum::Json;
 use axum::extract::{Query, State};
-use isotherm_core::{SpillCause, Strategy, Weight};
-use isotherm_fleet::{Fleet, InstanceNow, InstanceStatus, Variant};
+use isotherm_core::{Availability, Routing, SpillCause, Strategy, Weight};
+use isotherm_fleet::{Endpoint, Fleet, InstanceNow, InstanceStatus, Owner, TrafficShare, Variant};
 use isotherm_telemetry::{CacheOutcome, InstanceCounts};
 use serde::{Deserialize, Serialize};
 
-use crate::admin::AdminState;
+use crate::admin::{AdminState, Deployment};
+use crate::alerts::Alert;
 use crate::observer::{
-    Figures, History, HotPrefix, InstancePoint, Observer, POINTS, Rates, STEP, Seen, ShownRequest, VariantHistory,
-    VariantPoint, share, unix_seconds,
+    Figures, FleetChange, History, HotPrefix, InstancePoint, Observer, POINTS, Rates, STEP, Seen, ShownRequest,
+    VariantHistory, VariantPoint, share, unix_seconds,
 };
+use crate::shadow::ShadowFigures;
 
 /// Steps that make a minute: what is shown as "now".
 const MINUTE: usize = 12;
@@ -54,10 +56,39 @@ pub(crate) struct Overview {
     ready: bool,
     /// Whether it is shutting down.
     draining: bool,
+    endpoints: Vec<EndpointOverview>,
+    /// Changes of managed endpoints that are under way, or have failed.
+    deployments: Vec<Deployment>,
     variants: Vec<VariantOverview>,
     hot_prefixes: Vec<HotPrefix>,
     /// The last requests, newest first; a sample where there are many.
     requests: Vec<ShownRequest>,
+    /// When instances came or went, newest first, and which of the hot prefixes got another home by it.
+    fleet_changes: Vec<FleetChange>,
+    /// What the router itself warns of, what fires first.
+    alerts: Vec<Alert>,
+}
+
+#[derive(Debug, Serialize)]
+struct EndpointOverview {
+    name: Arc<str>,
+    /// Whether a control plane says what it is, not the file.
+    managed: bool,
+    variants: Vec<ShareOverview>,
+    /// Its inference components.
+    components: Vec<Arc<str>>,
+}
+
+/// A variant's part in an endpoint.
+#[derive(Debug, Serialize)]
+struct ShareOverview {
+    name: Arc<str>,
+    /// Its part of the endpoint's traffic, 0 to 1.
+    traffic: f64,
+    strategy: &'static str,
+    instances: usize,
+    available: usize,
+    shadow: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -72,12 +103,15 @@ struct VariantOverview {
     minute: Figures,
     /// As long as steps are kept, 15 minutes at most.
     quarter_hour: Figures,
+    /// What other strategies would have had; `None` while diagnostics are off.
+    shadow: Option<ShadowFigures>,
     series: VariantSeries,
     instances: Vec<InstanceOverview>,
 }
 
+/// How a variant chooses an instance.
 #[derive(Debug, Serialize)]
-struct RoutingOverview {
+pub(crate) struct RoutingOverview {
     strategy: &'static str,
     prefix_length: Option<u32>,
     concurrency_threshold: Option<u32>,
@@ -137,7 +171,15 @@ impl Default for Extent {
 
 pub(crate) async fn overview(State(overlooked): State<Overlooked>, Query(extent): Query<Extent>) -> Json<Overview> {
     let Overlooked { admin, observer } = overlooked;
-    Json(Overview::of(&admin, &observer.seen(), &extent))
+    let mut overview = Overview::of(&admin, &observer.seen(), &extent);
+    overview.alerts = observer.alerts().alerts();
+    let price = admin.rules.get().diagnostics.as_ref().and_then(|diagnostics| diagnostics.instance_hour_price);
+    let shadows = observer.shadows();
+    for variant in &mut overview.variants {
+        variant.shadow = shadows.of(&variant.endpoint, &variant.variant, price);
+    }
+    drop(shadows);
+    Json(overview)
 }
 
 impl Overview {
@@ -148,12 +190,40 @@ impl Overview {
             step_seconds: STEP.as_secs_f64(),
             ready: admin.fleet.is_ready(),
             draining: admin.draining.load(std::sync::atomic::Ordering::Acquire),
+            endpoints: topology.endpoints().iter().map(|endpoint| EndpointOverview::of(endpoint, admin)).collect(),
+            deployments: admin.deployments.as_ref().map(|deployments| deployments.under_way()).unwrap_or_default(),
             variants: topology
                 .variants()
                 .map(|variant| VariantOverview::of(variant, &admin.fleet, &seen.history, extent))
                 .collect(),
             hot_prefixes: seen.prefixes.hottest(HOT_PREFIXES),
-            requests: seen.requests.newest(extent.requests),
+            requests: seen.requests.newest(extent.requests, &topology, admin.fleet.clock().now()),
+            fleet_changes: seen.changes.newest(),
+            alerts: Vec::new(),
+        }
+    }
+}
+
+impl EndpointOverview {
+    fn of(endpoint: &Endpoint, admin: &AdminState) -> EndpointOverview {
+        let whole: f64 = endpoint.variants().iter().map(|share| share.weight).sum();
+        let overview = |share: &TrafficShare, shadow: bool| {
+            let instances = share.variant.instances(admin.fleet.clock().now());
+            ShareOverview {
+                name: Arc::clone(share.variant.name()),
+                traffic: if whole > 0.0 { share.weight / whole } else { 0.0 },
+                strategy: share.variant.routing().strategy.name().as_str(),
+                instances: instances.len(),
+                available: instances.iter().filter(|one| one.availability == Availability::Up).count(),
+                shadow,
+            }
+        };
+        let shadow = endpoint.shadow().map(|share| overview(share, true));
+        EndpointOverview {
+            name: Arc::clone(endpoint.name()),
+            managed: endpoint.owner() == Owner::Managed,
+            variants: endpoint.variants().iter().map(|share| overview(share, false)).chain(shadow).collect(),
+            components: endpoint.components().iter().map(|component| Arc::clone(&component.name)).collect(),
         }
     }
 }
@@ -177,11 +247,12 @@ impl VariantOverview {
         VariantOverview {
             endpoint: Arc::clone(variant.endpoint()),
             variant: Arc::clone(variant.name()),
-            routing: RoutingOverview::of(variant),
+            routing: RoutingOverview::of(&variant.routing()),
             in_flight: instances.iter().map(|one| u64::from(one.in_flight)).sum(),
             waiting: variant.waiting() as u64,
             minute: Figures::of(history.points(MINUTE)),
             quarter_hour,
+            shadow: None,
             series: VariantSeries::of(history.points(extent.points)),
             instances: instances.iter().zip(&served).enumerate().map(overview_of).collect(),
         }
@@ -203,8 +274,7 @@ fn served(history: &VariantHistory, one: &InstanceNow) -> InstanceCounts {
 }
 
 impl RoutingOverview {
-    fn of(variant: &Variant) -> RoutingOverview {
-        let routing = variant.routing();
+    pub(crate) fn of(routing: &Routing) -> RoutingOverview {
         let concurrency_threshold = match routing.strategy {
             Strategy::PrefixAware(prefix_aware) => Some(prefix_aware.concurrency_threshold.get()),
             Strategy::Random | Strategy::RoundRobin | Strategy::LeastOutstandingRequests | Strategy::Adaptive => None,

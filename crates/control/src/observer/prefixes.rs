@@ -92,6 +92,14 @@ impl Prefixes {
         all.into_iter().take(at_most).map(|(key, counted)| counted.shown(*key, self.total)).collect()
     }
 
+    /// The keys of a variant that are asked for most, hottest first.
+    pub(super) fn hottest_keys(&self, endpoint: &str, variant: &str, at_most: usize) -> Vec<PrefixKey> {
+        let own = |counted: &&Counted| *counted.endpoint == *endpoint && *counted.variant == *variant;
+        let mut all: Vec<_> = self.counted.iter().filter(|(_, counted)| own(counted)).collect();
+        all.sort_by(|(a_key, a), (b_key, b)| b.count.total_cmp(&a.count).then(a_key.cmp(b_key)));
+        all.into_iter().take(at_most).map(|(key, _)| *key).collect()
+    }
+
     fn counted_at(&mut self, watched: &WatchedKey) -> &mut Counted {
         let mut inherited = 0.0;
         if self.counted.len() >= COUNTED && !self.counted.contains_key(&watched.key) {
@@ -176,6 +184,7 @@ mod tests {
             variant: "a".into(),
             instance: InstanceId::new(instance),
             cached_of_prompt: Some((1_000, 900)),
+            duration: std::time::Duration::ZERO,
         }
     }
 

@@ -3,11 +3,16 @@
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
+use isotherm_core::Time;
+use isotherm_fleet::Topology;
 use isotherm_telemetry::WatchedRequest;
 use serde::Serialize;
 
 /// How many are kept.
 const KEPT: usize = 200;
+
+/// How many instances are told of a key's order.
+const ALTERNATIVES: usize = 4;
 
 /// The longest text of a client's choosing, in characters.
 const LONGEST_TEXT: usize = 100;
@@ -46,6 +51,16 @@ pub(crate) struct ShownRequest {
     prompt_tokens: Option<u64>,
     cached_tokens: Option<u64>,
     output_tokens: Option<u64>,
+    /// The first instances in the key's order, as they stand now.
+    order: Vec<Alternative>,
+}
+
+/// An instance that a request could have gone to.
+#[derive(Debug, Serialize)]
+struct Alternative {
+    instance: String,
+    in_flight: u32,
+    eligible: bool,
 }
 
 impl Requests {
@@ -56,8 +71,9 @@ impl Requests {
     }
 
     /// At most so many, newest first.
-    pub(crate) fn newest(&self, at_most: usize) -> Vec<ShownRequest> {
-        self.newest_last.iter().rev().take(at_most).map(ShownRequest::of).collect()
+    pub(crate) fn newest(&self, at_most: usize, topology: &Topology, now: Time) -> Vec<ShownRequest> {
+        let shown = |request| ShownRequest { order: order(request, topology, now), ..ShownRequest::of(request) };
+        self.newest_last.iter().rev().take(at_most).map(shown).collect()
     }
 }
 
@@ -89,8 +105,22 @@ impl ShownRequest {
             prompt_tokens: request.prompt_tokens,
             cached_tokens: request.cached_tokens,
             output_tokens: request.output_tokens,
+            order: Vec::new(),
         }
     }
+}
+
+/// The order of a request's key, where its strategy has one.
+fn order(request: &WatchedRequest, topology: &Topology, now: Time) -> Vec<Alternative> {
+    let Some(key) = request.decision.key else { return Vec::new() };
+    let variant = topology.endpoint(&request.endpoint).and_then(|endpoint| endpoint.variant(&request.variant));
+    let order = variant.map(|variant| variant.order(key, None, now)).unwrap_or_default();
+    let alternative = |one: &isotherm_fleet::OrderedInstance| Alternative {
+        instance: one.now.instance.id().to_string(),
+        in_flight: one.now.in_flight,
+        eligible: one.eligible,
+    };
+    order.iter().take(ALTERNATIVES).map(alternative).collect()
 }
 
 /// A moment in Unix time, with milliseconds.

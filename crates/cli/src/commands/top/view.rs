@@ -14,7 +14,7 @@ const REQUESTS: usize = 8;
 
 /// The snapshot in lines of at most `width` columns.
 pub(super) fn render(overview: &Value, admin: &str, width: usize) -> String {
-    let mut text = heading(overview, admin);
+    let mut text = heading(overview, admin) + &alerts(overview);
     for variant in items(overview, "variants") {
         text += &variant_lines(variant, width);
     }
@@ -32,6 +32,12 @@ fn heading(overview: &Value, admin: &str) -> String {
         _ => "NOT READY",
     };
     format!("{state}, {up} of {} instances up   isotherm at {admin}\n", instances().count())
+}
+
+/// What fires: the rest is for whoever looks closer.
+fn alerts(overview: &Value) -> String {
+    let firing = items(overview, "alerts").iter().filter(|alert| alert["state"] == "firing");
+    firing.map(|alert| format!("ALERT  {}\n", word(&alert["summary"]))).collect()
 }
 
 fn variant_lines(variant: &Value, width: usize) -> String {
@@ -75,10 +81,21 @@ fn times_to_first_token(minute: &Value) -> String {
 
 fn instances(variant: &Value, width: usize) -> String {
     let threshold = variant["concurrency_threshold"].as_u64();
-    let mut table =
-        Table::new([Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right]);
+    let mut table = Table::new([
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+    ]);
     let spare = |text: &str| if width < NARROW { String::new() } else { text.to_owned() };
-    table.row(["instance", "state", "in flight", "share", &spare("by weight"), "hit rate", &spare("errors")]);
+    let (queue, cache) = (spare("queue"), spare("KV cache"));
+    let heading = ["instance", "state", "in flight", "share", &spare("by weight"), "hit rate", &queue, &cache];
+    table.row(heading.into_iter().chain([&*spare("errors")]));
     for instance in items(variant, "instances") {
         let bound = threshold.map_or_else(String::new, |threshold| format!("/{threshold}"));
         table.row([
@@ -88,6 +105,8 @@ fn instances(variant: &Value, width: usize) -> String {
             &percent(&instance["share"]),
             &spare(&percent(&instance["fair_share"])),
             &percent(&instance["hit_rate"]),
+            &spare(&number(&instance["engine"]["waiting"], 0)),
+            &spare(&percent(&instance["engine"]["kv_cache_usage"])),
             &spare(&instance["upstream_errors"].to_string()),
         ]);
     }
@@ -198,6 +217,8 @@ mod tests {
     fn overview() -> Value {
         json!({
             "time": 1_000.0, "ready": true, "draining": false,
+            "alerts": [{ "alert": "IsothermSpills", "state": "firing", "summary": "chat/AllTraffic spills" },
+                       { "alert": "IsothermHotPrefix", "state": "pending", "summary": "not yet" }],
             "variants": [{
                 "endpoint": "chat", "variant": "AllTraffic", "strategy": "PREFIX_AWARE", "prefix_length": 4096,
                 "concurrency_threshold": 10, "in_flight": 3, "waiting": 0,
@@ -224,12 +245,13 @@ mod tests {
             "chat/AllTraffic  PREFIX_AWARE, prefix length 4096, concurrency threshold 10",
             "requests/s 12.3   errors 0.0%   in flight 3   waiting 0\nhit rate 81.2% (expected –)   spills 5.0%",
             "3/10",
+            "ALERT  chat/AllTraffic spills\n",
             "dcecc7806d1582cf",
             "spill (threshold)",
         ] {
             assert!(text.contains(part), "{part}:\n{text}");
         }
-        assert!(!text.contains("miss") && !text.contains('\u{1b}'), "{text}");
+        assert!(!text.contains("miss") && !text.contains("not yet") && !text.contains('\u{1b}'), "{text}");
     }
 
     #[test]

@@ -35,6 +35,9 @@ fn admin() -> AdminState {
         rules: data_plane.expect("a free port").rules(),
         reloader: None,
         token: AdminToken::read(&token).expect("the token"),
+        deployments: None,
+        analyst: None,
+        config: Arc::new(arc_swap::ArcSwap::from_pointee(config)),
         draining: Arc::new(AtomicBool::new(false)),
     }
 }
