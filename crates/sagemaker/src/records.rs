@@ -126,7 +126,6 @@ pub struct EndpointRecord {
     pub transition: Option<Transition>,
     /// How the last update went about.
     pub last_deployment_config: Option<DeploymentConfig>,
-}
     /// What an update that failed both ways has left, which serves beside the rest until the next change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_over: Option<Box<LeftOver<Deployed>>>,
@@ -139,6 +138,7 @@ pub struct LeftOver<T> {
     pub target: T,
     /// The revision of the instances or copies that the update made.
     pub revision: u64,
+}
 
 impl EndpointRecord {
     /// Its key in its table.
@@ -284,13 +284,13 @@ pub struct InferenceComponentRecord {
     pub transition: Option<ComponentTransition>,
     /// How the last update went about.
     pub last_deployment_config: Option<ComponentDeploymentConfig>,
+    /// What an update that failed both ways has left, which serves beside the rest until the next change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_over: Option<Box<LeftOver<ComponentPlan>>>,
 }
 
 impl InferenceComponentRecord {
     /// Its key in its table.
-    /// What an update that failed both ways has left, which serves beside the rest until the next change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_over: Option<Box<LeftOver<ComponentPlan>>>,
     pub fn key(&self) -> String {
         self.identity.key()
     }
