@@ -59,7 +59,7 @@ impl Bench {
     }
 
     /// The same, asked by another account.
-    pub(super) fn as_account(mut self, account: &str) -> Bench {
+    pub(super) fn under_account(mut self, account: &str) -> Bench {
         self.caller.account = account.to_owned();
         self
     }

@@ -29,9 +29,12 @@ pub(super) fn check(variant: &VariantReading, rule: &DisagreementRule) -> Option
     })
 }
 
+/// What an instance says of itself in one matter; `None` where it does not say.
+type Aspect = fn(&InstanceReading) -> Option<String>;
+
 /// What the instances in service differ in, and who says what.
 pub(crate) fn differences(variant: &VariantReading) -> Vec<(&'static str, String)> {
-    let aspects: [(&'static str, fn(&InstanceReading) -> Option<String>); 6] = [
+    let aspects: [(&'static str, Aspect); 6] = [
         ("engine", |instance| figures(instance, |figures| Some(figures.kind.as_str().to_owned()))),
         ("version", |instance| instance.engine.version.as_deref().map(str::to_owned)),
         ("model", |instance| {

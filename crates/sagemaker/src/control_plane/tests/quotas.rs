@@ -58,9 +58,9 @@ fn there_are_no_more_resources_of_a_kind_than_there_may_be() {
          request delta of 1 Models. Please raise aws.quotas.models in the router's configuration to increase this limit."
     );
     // Another account has its own, and what goes makes room.
-    let bench = bench.as_account("210987654321");
+    let bench = bench.under_account("210987654321");
     bench.ok("CreateModel", model("o"));
-    let bench = bench.as_account("123456789012");
+    let bench = bench.under_account("123456789012");
     bench.ok("DeleteModel", json!({ "ModelName": "n" }));
     bench.ok("CreateModel", model("o"));
 
