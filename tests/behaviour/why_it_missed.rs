@@ -230,7 +230,7 @@ async fn shadows(routing: &str) -> Value {
     let client = router.client(0);
     for number in 0..320 {
         let body = chat(&document(number % 80, 1_500), &format!("Question {number}?"));
-        client.post("/v1/chat/completions", &body).await.ok();
+        let _ = client.post("/v1/chat/completions", &body).await.ok();
     }
     eventually("all were looked at", Duration::from_secs(20), async || {
         let told = router.told("/api/overview?points=0&requests=0").await;
