@@ -1,6 +1,7 @@
 //! What Isotherm promises, tried on the real binary from outside.
 
 mod admin_plane;
+mod alarms;
 mod analyze;
 mod bench;
 mod binary_swap;
@@ -8,6 +9,7 @@ mod canaries;
 mod changes_under_load;
 mod death_of_an_engine;
 mod descriptors;
+mod doctor;
 mod explain;
 mod failures;
 mod faulty_networks;
@@ -26,6 +28,7 @@ mod tenants;
 mod threshold;
 mod timing_oracle;
 mod tls;
+mod why_it_missed;
 
 use isotherm_tests::{Engines, Running};
 

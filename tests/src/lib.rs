@@ -6,16 +6,20 @@ mod engines;
 mod fault_proxy;
 mod http;
 mod metrics;
+mod mixed_traffic;
 mod process;
 mod prompts;
+mod webhook;
 
 pub use certificates::{Certificates, TlsFront};
 pub use engines::{Engines, ObservedRequest, engine_requests, highest_concurrency, set_faults};
 pub use fault_proxy::{Fault, FaultProxy};
 pub use http::{Answer, Broken, Client, Stream};
 pub use metrics::Metrics;
+pub use mixed_traffic::MixedTraffic;
 pub use process::{Ended, Running, run};
 pub use prompts::{chat, document, streamed_chat};
+pub use webhook::Webhook;
 
 use std::time::{Duration, Instant};
 

@@ -42,7 +42,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<(), Failure> {
     machine::run(machine::command("sh").current_dir(&dist).args(["-ec", sums]))?;
     let tried = try_image(&image)?;
     report(&[
-        (&archive, "binary, licences, README, systemd units"),
+        (&archive, "binary, licences, README, systemd units, Prometheus rules, Grafana dashboard"),
         (&dist.join("SHA256SUMS"), "of the archive"),
         (&image, &format!("podman build --tag isotherm dist/image; {tried}")),
     ])
@@ -93,7 +93,15 @@ fn pack(dist: &Path, binary: &Path, licences: &str, target: &str) -> Result<Path
     let folder = dist.join(&name);
     let root = machine::root();
     copy(binary, &folder.join("isotherm"))?;
-    for file in ["LICENSE", "README.md", "packaging/isotherm.service", "packaging/isotherm.socket"] {
+    let beside = [
+        "LICENSE",
+        "README.md",
+        "packaging/isotherm.service",
+        "packaging/isotherm.socket",
+        "packaging/prometheus/isotherm.rules.yaml",
+        "packaging/grafana/isotherm.json",
+    ];
+    for file in beside {
         let file = root.join(file);
         copy(&file, &folder.join(file.file_name().unwrap_or_default()))?;
     }

@@ -58,7 +58,7 @@ impl Desired {
         let metrics = variant.instance_metrics(&self.id);
         let location = variant.location_of(&self.id);
         let (api_key, tls) = (self.api_key.clone(), self.tls.clone());
-        Arc::new(Instance::new(location, &self.url, api_key, tls, origin.clone(), metrics))
+        Arc::new(Instance::new(location, &self.url, api_key, tls, origin.clone(), metrics).on(self.host.clone()))
     }
 
     /// Begins the instance's life.

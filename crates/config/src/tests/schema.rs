@@ -96,6 +96,7 @@ fn what_the_parser_refuses_does_not_fit_the_schema() {
         (variant("routing: { rollout: 101 }"), "/endpoints/*/variants/*/routing/rollout: maximum"),
         (variant("routing: { spill: prev }"), "/endpoints/*/variants/*/routing/spill: enum"),
         (instance("{ url: 'http://a', weight: 0 }"), "/endpoints/*/variants/*/instances/*/weight: exclusiveMinimum"),
+        ("alerts: { spills: { above: 2 } }".to_owned(), "/alerts/spills/above: maximum"),
         ("aws: {}".to_owned(), "/aws: required"),
         ("aws: { data_dir: d, providers: [{}] }".to_owned(), "/aws/providers/*: oneOf"),
         (
@@ -122,6 +123,10 @@ fn the_schema_has_exactly_the_keys_that_the_parser_allows() {
         (&schema["$defs"]["Timeouts"]["properties"], "timeouts: { zz: 1 }".to_owned()),
         (&schema["$defs"]["Limits"]["properties"], "limits: { zz: 1 }".to_owned()),
         (&schema["$defs"]["Queue"]["properties"], "limits: { queue: { zz: 1 } }".to_owned()),
+        (&schema["$defs"]["Alerts"]["properties"], "alerts: { zz: 1 }".to_owned()),
+        (&schema["$defs"]["HitRateRule"]["properties"], "alerts: { hit_rate: { zz: 1 } }".to_owned()),
+        (&schema["$defs"]["RestartRule"]["properties"], "alerts: { engine_restarted: { zz: 1 } }".to_owned()),
+        (&schema["$defs"]["EngineMetrics"]["properties"], nested(variant, "engine_metrics: { zz: 1 } }] }]")),
         (&schema["$defs"]["Aws"]["properties"], "aws: { zz: 1, data_dir: d }".to_owned()),
         (&schema["$defs"]["Provider"]["properties"], "aws: { data_dir: d, providers: [{ zz: 1 }] }".to_owned()),
         (
