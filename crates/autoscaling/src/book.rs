@@ -14,7 +14,7 @@ const TARGETS: Table<Target> = Table::named("scalable_targets");
 const POLICIES: Table<Policy> = Table::named("scaling_policies");
 const ACTIVITIES: Table<VecDeque<Activity>> = Table::named("scaling_activities");
 
-/// The most targets, of all accounts together.
+/// The most targets of an account.
 const MOST_TARGETS: usize = 1_000;
 
 /// The most policies of a target, as Application Auto Scaling has it.
@@ -85,7 +85,7 @@ impl Book {
     /// Keeps a target, in place of the one of its resource, whose policies and activities stay.
     pub(crate) fn put_target(&mut self, target: Target) -> Result<(), Refusal> {
         let key = target.key();
-        if !self.targets.contains_key(&key) && self.targets.len() >= MOST_TARGETS {
+        if !self.targets.contains_key(&key) && self.after(&target.owner.account, None).count() >= MOST_TARGETS {
             let message = format!("There are {MOST_TARGETS} scalable targets already, which is the most.");
             return Err(Refusal::limit(message));
         }

@@ -148,8 +148,8 @@ impl Queries {
     ) -> Vec<TimeSeries> {
         match operand {
             Operand::Search(search) => {
-                let found = store.metrics_after(None).map(|(metric, _)| metric);
-                let found = found.filter(|metric| *metric.account == *account && search.finds(metric));
+                let found = store.metrics_of(account, None).map(|(metric, _)| metric);
+                let found = found.filter(|metric| search.finds(metric));
                 let series = found.take(MOST_FOUND).map(|metric| {
                     let (metric, statistic) = (metric.clone(), search.statistic);
                     let label = label_of(&metric);

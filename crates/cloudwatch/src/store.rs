@@ -7,22 +7,23 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
+use std::sync::Arc;
 
 pub use self::series::Resolution;
 use self::series::Series;
 pub use self::summary::Summary;
 use crate::{Metric, Unit};
 
-/// How much is kept.
+/// How much is kept of each account: what one sends takes nothing from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The most metrics, each unit of a metric counting as one.
     pub metrics: usize,
     /// What their names and dimensions may take together, in bytes.
     pub names: usize,
-    /// What all of them may take, in cells of about 50 bytes: one value per span takes one, a spread of values some.
+    /// What all of an account's may take, in cells of about 50 bytes: one value per span takes one, a spread of values some.
     /// Each metric has an equal share, so that the more metrics there are, the shorter they reach back.
     pub cells: usize,
     /// How long spans of ten seconds are kept, in seconds.
@@ -53,7 +54,13 @@ pub struct TooManyMetrics {
 pub struct MetricStore {
     limits: Limits,
     metrics: BTreeMap<Metric, BTreeMap<Unit, Series>>,
-    count: usize,
+    taken: HashMap<Arc<str>, Taken>,
+}
+
+/// What an account has taken of its limits.
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken {
+    metrics: usize,
     names: usize,
 }
 
@@ -71,7 +78,7 @@ pub struct Window {
 impl MetricStore {
     /// A store without metrics.
     pub fn new(limits: Limits) -> MetricStore {
-        MetricStore { limits, metrics: BTreeMap::new(), count: 0, names: 0 }
+        MetricStore { limits, metrics: BTreeMap::new(), taken: HashMap::new() }
     }
 
     /// Takes in values that were true at `time`.
@@ -93,14 +100,15 @@ impl MetricStore {
             return Ok(());
         }
         let names = if self.metrics.contains_key(metric) { 0 } else { metric.size() };
-        if self.count >= self.limits.metrics || self.names + names > self.limits.names {
-            return Err(TooManyMetrics { metrics: self.count });
+        let taken = self.taken.entry(Arc::clone(&metric.account)).or_default();
+        if taken.metrics >= self.limits.metrics || taken.names + names > self.limits.names {
+            return Err(TooManyMetrics { metrics: taken.metrics });
         }
+        taken.metrics += 1;
+        taken.names += names;
         let mut series = Series::new();
         series.record(resolution, time, values);
         self.metrics.entry(metric.clone()).or_default().insert(unit, series);
-        self.count += 1;
-        self.names += names;
         Ok(())
     }
 
@@ -131,26 +139,34 @@ impl MetricStore {
         self.metrics.get(metric).into_iter().flat_map(|units| units.keys().copied())
     }
 
-    /// Every metric in order, from after `after` on, and the minute of its newest value.
-    pub fn metrics_after(&self, after: Option<&Metric>) -> impl Iterator<Item = (&Metric, u64)> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+    /// Every metric of an account in order, from after `after` on, and the minute of its newest value.
+    pub fn metrics_of(&self, account: &str, after: Option<&Metric>) -> impl Iterator<Item = (&Metric, u64)> {
+        let first = Metric::new(account, "", "", Vec::new());
+        let from = after.map_or(Bound::Included(&first), Bound::Excluded);
         let metrics = self.metrics.range((from, Bound::Unbounded));
+        let metrics = metrics.take_while(move |(metric, _)| metric.account == first.account);
         metrics.filter_map(|(metric, units)| Some((metric, units.values().filter_map(Series::newest).max()?)))
     }
 
     /// Forgets what is too old, and what is too much. To be called every now and then.
     pub fn tidy(&mut self, now: u64) {
         let Limits { cells, fine, coarse, .. } = self.limits;
-        let share = cells / self.count.max(1);
-        for series in self.metrics.values_mut().flat_map(BTreeMap::values_mut) {
-            series.shorten(now.saturating_sub(fine), now.saturating_sub(coarse), share);
+        for (metric, units) in &mut self.metrics {
+            let metrics = self.taken.get(&metric.account).map_or(1, |taken| taken.metrics.max(1));
+            for series in units.values_mut() {
+                series.shorten(now.saturating_sub(fine), now.saturating_sub(coarse), cells / metrics);
+            }
         }
         for units in self.metrics.values_mut() {
             units.retain(|_, series| series.newest().is_some());
         }
         self.metrics.retain(|_, units| !units.is_empty());
-        self.count = self.metrics.values().map(BTreeMap::len).sum();
-        self.names = self.metrics.keys().map(Metric::size).sum();
+        self.taken.clear();
+        for (metric, units) in &self.metrics {
+            let taken = self.taken.entry(Arc::clone(&metric.account)).or_default();
+            taken.metrics += units.len();
+            taken.names += metric.size();
+        }
     }
 
     /// What is kept, in cells of about 50 bytes.

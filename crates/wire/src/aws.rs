@@ -12,10 +12,19 @@ use bytes::Bytes;
 use http::Response;
 use http::request::Parts;
 
+use crate::sigv4::form_pairs;
+
 pub use self::asked::{Asked, Service};
 pub use self::protocol::{Protocol, TARGET};
 pub use self::service_error::{ServiceError, escape_xml};
 pub use self::uuid::uuid;
+
+/// The fields of a form, names and values without their escapes, in order; `None` where one is no text.
+pub fn form_fields(form: &[u8]) -> Option<Vec<(String, String)>> {
+    let text = std::str::from_utf8(form).ok()?;
+    let field = |(name, value)| Some((String::from_utf8(name).ok()?, String::from_utf8(value).ok()?));
+    form_pairs(text).map(field).collect()
+}
 
 /// A request to one of AWS's services whose sender is known.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use http::request::Parts;
 pub use self::bearer::BearerToken;
 use self::canonical::{canonical_request, signed_payload};
 use self::instant::Instant;
-pub(crate) use self::query::parameter as form_parameter;
+pub(crate) use self::query::{pairs as form_pairs, parameter as form_parameter};
 pub use self::refusal::Refusal;
 use self::signature::{Scope, Signature, sign};
 

@@ -13,7 +13,7 @@ use crate::{MetricStore, Refusal, Window};
 
 const TABLE: Table<Alarm> = Table::named("alarms");
 
-/// The most alarms, of all accounts together.
+/// The most alarms of an account.
 const MOST: usize = 2_000;
 
 /// The longest alarm, in bytes of JSON.
@@ -65,7 +65,7 @@ impl Alarms {
     /// Keeps an alarm, in place of the one of its name.
     pub(crate) fn put(&mut self, account: &str, alarm: Alarm) -> Result<(), Refusal> {
         let key = (Arc::from(account), alarm.name.clone());
-        if !self.by_name.contains_key(&key) && self.by_name.len() >= MOST {
+        if !self.by_name.contains_key(&key) && self.after(account, None).count() >= MOST {
             return Err(Refusal::limit(format!("There are {MOST} alarms already, which is the most; delete some.")));
         }
         if serde_json::to_vec(&alarm).map_or(0, |json| json.len()) > LONGEST {

@@ -30,8 +30,7 @@ pub(crate) fn list_metrics(cloudwatch: &CloudWatch, call: Call<'_>, input: &Docu
 
     let fits = |metric: &Metric, newest: u64| {
         let value = |name: &str| metric.dimension(name).map(Arc::as_ref);
-        *metric.account == *call.caller.account
-            && namespace.is_none_or(|namespace| namespace == &*metric.namespace)
+        namespace.is_none_or(|namespace| namespace == &*metric.namespace)
             && name.is_none_or(|name| name == &*metric.name)
             && recently.is_none_or(|seconds| newest + seconds >= call.now)
             && filters.iter().all(|(name, wanted)| {
@@ -39,7 +38,8 @@ pub(crate) fn list_metrics(cloudwatch: &CloudWatch, call: Call<'_>, input: &Docu
             })
     };
     let store = cloudwatch.metrics();
-    let mut found = store.metrics_after(after.as_ref()).filter(|(metric, newest)| fits(metric, *newest));
+    let mut found =
+        store.metrics_of(&call.caller.account, after.as_ref()).filter(|(metric, newest)| fits(metric, *newest));
     let page: Vec<&Metric> = found.by_ref().take(PAGE).map(|(metric, _)| metric).collect();
     let next = match (found.next(), page.last()) {
         (Some(_), Some(last)) => Some(token(last)?),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use isotherm_wire::aws::escape_xml;
+use isotherm_wire::aws::{escape_xml, form_fields};
 
 use super::{Asked, XML_NAMESPACE};
 use crate::Refusal;
@@ -16,9 +16,8 @@ const DEEPEST: usize = 16;
 pub(crate) fn read(form: &[u8]) -> Result<Asked, Refusal> {
     let mut root = Node::default();
     let mut operation = String::new();
-    for pair in form.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
-        let mut sides = pair.splitn(2, |byte| *byte == b'=');
-        let (name, value) = (decoded(sides.next())?, decoded(sides.next())?);
+    let fields = form_fields(form).ok_or_else(|| Refusal::serialization("The form is no UTF-8."))?;
+    for (name, value) in fields {
         match name.as_str() {
             "Action" => operation = value,
             "Version" => {}
@@ -95,28 +94,6 @@ impl Node {
         let members = self.members.into_iter().map(|(name, node)| (name.into(), node.into_document()));
         Document::Structure(members.collect())
     }
-}
-
-/// One side of a form's pair, without its escapes.
-fn decoded(side: Option<&[u8]>) -> Result<String, Refusal> {
-    let mut bytes = side.unwrap_or_default().iter().copied();
-    let mut plain = Vec::new();
-    while let Some(byte) = bytes.next() {
-        plain.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digits = [bytes.next(), bytes.next()];
-                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-                let (Some(high), Some(low)) = (digit(digits[0]), digit(digits[1])) else {
-                    return Err(Refusal::serialization("A % in the form is not followed by two hexadecimal digits."));
-                };
-                // Two digits fit.
-                (high * 16 + low) as u8
-            }
-            other => other,
-        });
-    }
-    String::from_utf8(plain).map_err(|_| Refusal::serialization("The form is no UTF-8."))
 }
 
 fn element(xml: &mut String, name: &str, document: &Document) {

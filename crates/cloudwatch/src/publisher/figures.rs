@@ -40,21 +40,21 @@ pub(super) fn of(reading: &Reading, added: &InvocationFigures, concurrency: Opti
     put(ISOTHERM, "KVCacheHitRate", Unit::None, hit_rate(added));
     put(ISOTHERM, "TimeToFirstToken", Unit::Seconds, latencies(&added.first_token, 1e-6));
     put(ISOTHERM, "Spills", Unit::Count, share(added.spills));
+    put(SAGEMAKER, "MidStreamErrors", Unit::Count, share(added.mid_stream_errors));
+    put(SAGEMAKER, "FirstChunkLatency", Unit::Microseconds, microseconds(&added.first_token));
+    put(SAGEMAKER, "FirstChunkModelLatency", Unit::Microseconds, microseconds(&added.first_token_of_model));
+    put(SAGEMAKER, "FirstChunkOverheadLatency", Unit::Microseconds, microseconds(&added.overhead_of_streams));
     let per_instance = times(1.0 / reading.instances.max(1) as f64, requests);
     let (per_instance_name, concurrency_name) = match reading.place.kind {
         Kind::Variant { .. } => ("InvocationsPerInstance", "ConcurrentRequestsPerModel"),
         Kind::Component { .. } => ("InvocationsPerCopy", "ConcurrentRequestsPerCopy"),
-        Kind::Instance { .. } => {
+        Kind::Instance { .. } | Kind::Copy { .. } => {
             put(ISOTHERM, "ConcurrentRequests", Unit::Count, concurrency);
             return figures;
         }
     };
     put(SAGEMAKER, per_instance_name, Unit::None, per_instance);
     put(SAGEMAKER, concurrency_name, Unit::Count, concurrency);
-    put(SAGEMAKER, "MidStreamErrors", Unit::Count, share(added.mid_stream_errors));
-    put(SAGEMAKER, "FirstChunkLatency", Unit::Microseconds, microseconds(&added.first_token));
-    put(SAGEMAKER, "FirstChunkModelLatency", Unit::Microseconds, microseconds(&added.first_token_of_model));
-    put(SAGEMAKER, "FirstChunkOverheadLatency", Unit::Microseconds, microseconds(&added.overhead_of_streams));
     if let Kind::Component { .. } = reading.place.kind {
         put(SAGEMAKER, "NoCapacityInvocationFailures", Unit::Count, times(1.0, added.without_capacity));
     }

@@ -55,6 +55,8 @@ pub(super) enum Kind {
     Component { component: Arc<str> },
     /// One instance of a variant.
     Instance { endpoint: Arc<str>, variant: Arc<str>, instance: Arc<str> },
+    /// One copy of an inference component.
+    Copy { endpoint: Arc<str>, variant: Arc<str>, component: Arc<str>, instance: Arc<str>, copy: Arc<str> },
 }
 
 impl Place {
@@ -69,6 +71,13 @@ impl Place {
                 Dimension::new("VariantName", variant),
                 Dimension::new("InstanceId", instance),
             ],
+            Kind::Copy { endpoint, variant, component, instance, copy } => vec![
+                Dimension::new("EndpointName", endpoint),
+                Dimension::new("VariantName", variant),
+                Dimension::new("InferenceComponentName", component),
+                Dimension::new("InstanceId", instance),
+                Dimension::new("ContainerId", copy),
+            ],
         }
     }
 
@@ -76,7 +85,7 @@ impl Place {
     pub(super) fn resolution(&self) -> Resolution {
         match self.kind {
             Kind::Variant { .. } | Kind::Component { .. } => Resolution::High,
-            Kind::Instance { .. } => Resolution::Standard,
+            Kind::Instance { .. } | Kind::Copy { .. } => Resolution::Standard,
         }
     }
 }
@@ -138,9 +147,7 @@ impl<'e> OfEndpoint<'e> {
             let (endpoint, variant) = (Arc::clone(&self.name), Arc::clone(variant.name()));
             let kind = Kind::Instance { endpoint, variant, instance: one.instance.id().as_str().into() };
             let place = self.place(kind);
-            let counts = Counts::Instance(Arc::clone(one.instance.metrics()));
-            let in_flight = vec![f64::from(one.in_flight)];
-            readings.insert(place.clone(), Reading { place, within: None, counts, instances: 1, in_flight });
+            readings.insert(place.clone(), reading_of_one(place, one));
         }
     }
 
@@ -150,6 +157,17 @@ impl<'e> OfEndpoint<'e> {
         let within = self.variant(&component.production_variant);
         let copies = component.variant.instances(self.now);
         readings.insert(place.clone(), reading(place, Some(within), &component.variant, &copies));
+        for one in &copies {
+            let Some(host) = one.instance.host() else { continue };
+            let place = self.place(Kind::Copy {
+                endpoint: Arc::clone(&self.name),
+                variant: Arc::clone(&component.production_variant),
+                component: Arc::clone(&component.name),
+                instance: host.as_str().into(),
+                copy: one.instance.id().as_str().into(),
+            });
+            readings.insert(place.clone(), reading_of_one(place, one));
+        }
     }
 
     fn variant(&self, variant: &Arc<str>) -> Place {
@@ -159,6 +177,12 @@ impl<'e> OfEndpoint<'e> {
     fn place(&self, kind: Kind) -> Place {
         Place { account: Arc::clone(&self.account), kind }
     }
+}
+
+/// One instance, or one copy.
+fn reading_of_one(place: Place, one: &InstanceNow) -> Reading {
+    let counts = Counts::Instance(Arc::clone(one.instance.metrics()));
+    Reading { place, within: None, counts, instances: 1, in_flight: vec![f64::from(one.in_flight)] }
 }
 
 fn reading(place: Place, within: Option<Place>, variant: &Variant, instances: &[InstanceNow]) -> Reading {

@@ -118,6 +118,8 @@ fn instances_have_metrics_of_their_own() {
     let of_instance =
         |namespace, name, statistic| value(&publisher, namespace, name, Some("http://10.0.0.1:1"), statistic);
     assert_eq!(of_instance("AWS/SageMaker", "Invocations", Statistic::Sum), Some(2.0));
+    assert_eq!(of_instance("AWS/SageMaker", "MidStreamErrors", Statistic::SampleCount), Some(2.0));
+    assert_eq!(of_instance("AWS/SageMaker", "FirstChunkModelLatency", Statistic::SampleCount), Some(2.0));
     assert_eq!(of_instance("Isotherm", "KVCacheHitRate", Statistic::Average), Some(0.8));
     assert_eq!(value(&publisher, "AWS/SageMaker", "Invocations", Some("http://10.0.0.2:1"), Statistic::Sum), None);
 }
@@ -163,8 +165,10 @@ fn a_components_requests_are_its_variants_too_and_end_with_neither() {
         let endpoint = topology.endpoint("210987654321/ics").expect("the endpoint");
         Arc::clone(&endpoint.component("llama").expect("the component").variant)
     };
+    let copy = Arc::clone(&component.instances(publisher.fleet.clock().now())[0].instance);
     for _ in 0..4 {
         component.metrics().invocations().count(&invocation());
+        copy.metrics().invocations().count(&invocation());
     }
     publish(&mut publisher, NOON + 10);
     wanted.components = Some(Vec::new());
@@ -180,6 +184,12 @@ fn a_components_requests_are_its_variants_too_and_end_with_neither() {
         metrics.periods(&metric, None, window).first().map(|(_, values)| (values.sum(), values.count()))
     };
     assert_eq!(sum("Invocations", of_component()), Some((4.0, 4.0)));
+    let of_copy = || {
+        let of_host = [Dimension::new("InferenceComponentName", "llama"), Dimension::new("InstanceId", "i-0")];
+        of_variant().into_iter().chain(of_host).chain([Dimension::new("ContainerId", "c-0")]).collect()
+    };
+    assert_eq!(sum("Invocations", of_copy()), Some((4.0, 4.0)));
+    assert_eq!(sum("FirstChunkLatency", of_copy()).map(|(_, count)| count), Some(4.0));
     assert_eq!(sum("InvocationsPerCopy", of_component()), Some((4.0, 4.0)));
     assert_eq!(sum("ConcurrentRequestsPerCopy", of_component()), Some((0.0, 1.0)));
     assert_eq!(sum("Invocations", of_variant()), Some((4.0, 4.0)), "once, also after the component is gone");

@@ -49,7 +49,7 @@ fn a_metric_too_many_is_refused_and_known_ones_go_on() {
     assert!(refused.expect_err("no room").to_string().contains("beside 2 others"));
     record(&mut store, "A", Unit::Count, 61, 1.0);
     store.tidy(60 + 24 * 3600 + 60);
-    assert_eq!(store.metrics_after(None).count(), 0, "metrics without recent values are forgotten");
+    assert_eq!(store.metrics_of("123456789012", None).count(), 0, "metrics without recent values are forgotten");
     record(&mut store, "C", Unit::Count, 90_000, 1.0);
 }
 
@@ -87,7 +87,31 @@ fn metrics_are_listed_in_order_from_any_place() {
     for name in ["B", "A", "C"] {
         record(&mut store, name, Unit::Count, 60, 1.0);
     }
-    let names = |after| store.metrics_after(after).map(|(metric, _)| metric.name.to_string()).collect::<Vec<_>>();
+    let names =
+        |after| store.metrics_of("123456789012", after).map(|(metric, _)| metric.name.to_string()).collect::<Vec<_>>();
     assert_eq!(names(None), ["A", "B", "C"]);
     assert_eq!(names(Some(&metric("A"))), ["B", "C"]);
+}
+
+#[test]
+fn what_an_account_sends_takes_nothing_from_another() {
+    let mut store = MetricStore::new(Limits { metrics: 2, cells: 40, ..Limits::default() });
+    let of = |account: &str, name: &str| Metric::new(account, "Shop", name, Vec::new());
+    let count = |store: &mut MetricStore, metric: &Metric, time: u64| {
+        store.record(metric, Unit::Count, Resolution::Standard, time, &Summary::of(1.0))
+    };
+    for minute in 0..40 {
+        for (account, name) in [("1", "A"), ("1", "B"), ("2", "A")] {
+            count(&mut store, &of(account, name), minute * 60).expect("room");
+        }
+    }
+    assert!(count(&mut store, &of("1", "C"), 0).is_err());
+    store.tidy(40 * 60);
+    let window = Window::rounded(0, 40 * 60, 60);
+    let kept = |account: &str| store.periods(&of(account, "A"), None, window).len();
+    assert_eq!((kept("1"), kept("2")), (20, 40));
+    let names = |account: &str| store.metrics_of(account, None).map(|(it, _)| it.name.to_string()).collect::<Vec<_>>();
+    assert_eq!((names("1"), names("2")), (vec!["A".to_owned(), "B".to_owned()], vec!["A".to_owned()]));
+    assert!(store.metrics_of("2", Some(&of("2", "A"))).next().is_none());
+    assert!(count(&mut store, &of("2", "C"), 0).is_ok());
 }

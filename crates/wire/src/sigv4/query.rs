@@ -15,7 +15,8 @@ pub(super) fn canonical_query(query: &str, left_out: &[&str]) -> String {
     pairs.join("&")
 }
 
-fn pairs(query: &str) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+/// Every parameter of a query or a form, without its escapes, in order.
+pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
     query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         (unescape(name), unescape(value))
