@@ -66,7 +66,7 @@ pub(crate) fn start(plan: &Plan, urls: &[String], isotherm: &Path) -> (Vec<Subje
     let place = Place { urls, isotherm, folder: machine::target().join("perf") };
     let (mut subjects, mut skipped) = (Vec::new(), Vec::new());
     for (name, start) in ALL {
-        if !plan.wants(name) && !(plan.wants_all() && wheels::is_installed(&place.folder, name)) {
+        if !(plan.wants(name) || plan.wants_all() && wheels::is_installed(&place.folder, name)) {
             let why = if name == "litellm" { "only with --litellm" } else { "not asked for" };
             skipped.push((name, why.to_owned()));
             continue;

@@ -50,7 +50,10 @@ pub(crate) struct Wish {
 
 /// A request that has its place, or may wait for one.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly every request has its place; a box would cost each an allocation")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every request has its place; a box would cost each an allocation"
+)]
 pub(crate) enum Placed {
     /// It has its place.
     At(Admitted),
