@@ -76,11 +76,13 @@ async fn a_stream_is_the_same_however_the_network_cuts_and_delays_it() {
 #[tokio::test]
 async fn a_stream_that_breaks_off_says_so_wherever_it_breaks() {
     let network = Network::new().await;
-    let length = {
+    // Probes and readings of the engine's figures pass there too: without them it is least.
+    let mut length = u64::MAX;
+    for _ in 0..5 {
         let before = network.proxy.taken();
         network.stream(30).await.expect("a stream");
-        network.proxy.taken() - before
-    };
+        length = length.min(network.proxy.taken() - before);
+    }
     for tenth in 1..10 {
         let position = length * tenth / 10;
         for fault in [Fault::Truncate(position), Fault::Reset(position), Fault::Stall(position)] {
