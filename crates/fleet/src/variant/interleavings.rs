@@ -56,6 +56,7 @@ fn variant() -> Arc<Variant> {
         weight: isotherm_config::TrafficWeight::default(),
         routing: Routing { strategy: Strategy::PrefixAware(rules), rollout: Rollout::FULL },
         health: isotherm_config::Health::default(),
+        engine_metrics: isotherm_config::EngineMetrics::default(),
         instances: Vec::new(),
     };
     let variant = Arc::new(Variant::new("e".into(), "v".into(), 0, plan, Arc::new(Metrics::new("0")), Clock::start()));
