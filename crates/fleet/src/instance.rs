@@ -77,11 +77,9 @@ impl Origin {
             Origin::Started => "started",
         }
     }
-}
 
-impl Origin {
     /// The name that was resolved to it.
-    fn name(&self) -> Option<&DnsName> {
+    pub(crate) fn name(&self) -> Option<&DnsName> {
         match self {
             Origin::Dns(name) => Some(name),
             Origin::File | Origin::Api | Origin::Started => None,

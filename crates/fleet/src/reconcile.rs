@@ -72,10 +72,15 @@ impl Desired {
         present.instance.set_tls(self.tls.clone());
         if !present.instance.is_reached_by(&self.url, self.api_key.as_ref()) {
             // Another URL is another process: what was counted and seen of the old one says nothing about it.
-            variant.replace(spec, self.instance(variant, origin), present.is_draining());
+            self.replace(variant, present, origin, "its URL or its key changed");
         } else if (present.weight, present.max_in_flight) != (spec.weight, spec.max_in_flight) {
             variant.update(&spec);
         }
+    }
+
+    /// Ends the life of the instance of that id and begins its own.
+    fn replace(&self, variant: &Variant, present: &InstanceNow, origin: &Origin, why: &str) {
+        variant.replace(self.spec(), self.instance(variant, origin), present.is_draining(), why);
     }
 }
 
@@ -92,12 +97,15 @@ impl Writer {
 
     /// Adds, changes and removes the instances of one origin until they are those that are desired.
     ///
-    /// Instances of other origins stay as they are, also where they have an id that is desired here. What was removed
-    /// by the admin API stays away as long as it is listed, and may come back once it was not.
+    /// Instances of other origins stay as they are, also where they have an id that is desired here, but for those of a
+    /// DNS name that the configuration no longer has. What was removed by the admin API stays away as long as it is
+    /// listed, and may come back once it was not.
     pub(crate) fn reconcile(&mut self, variant: &Variant, origin: &Origin, desired: &[Desired]) {
         let ids: HashSet<_> = desired.iter().map(|one| &one.id).collect();
         self.withdrawn
             .retain(|location, from| from != origin || !variant.is_at(location) || ids.contains(&location.instance));
+        let names = variant.names();
+        let is_abandoned = |origin: &Origin| origin.name().is_some_and(|name| !names.contains(name));
         let present = variant.instances(variant.clock().now());
         let gone: Vec<_> = present.iter().filter(|one| one.instance.origin() == origin).collect();
         let present: HashMap<_, _> = present.iter().map(|one| (one.instance.id(), one)).collect();
@@ -106,6 +114,9 @@ impl Writer {
                 None if self.withdrawn.contains_key(&variant.location_of(&one.id)) => {}
                 None => one.add_to(variant, origin),
                 Some(present) if present.instance.origin() == origin => one.change(variant, present, origin),
+                Some(present) if is_abandoned(present.instance.origin()) => {
+                    one.replace(variant, present, origin, "it is listed in another way");
+                }
                 Some(_) => {}
             }
         }
@@ -120,11 +131,7 @@ impl Writer {
         let present = variant.instances(variant.clock().now());
         let of_present = present.iter().map(|one| one.instance.origin());
         let withdrawn = self.withdrawn.iter().filter(|(location, _)| variant.is_at(location));
-        let name = |origin: &Origin| match origin {
-            Origin::Dns(name) => Some(name.clone()),
-            Origin::File | Origin::Api | Origin::Started => None,
-        };
-        of_present.chain(withdrawn.map(|(_, origin)| origin)).filter_map(name).collect()
+        of_present.chain(withdrawn.map(|(_, origin)| origin)).filter_map(Origin::name).cloned().collect()
     }
 }
 

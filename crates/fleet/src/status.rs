@@ -6,7 +6,7 @@ use std::time::Duration;
 use isotherm_core::{Availability, Time};
 use serde::Serialize;
 
-use crate::{EngineStatus, InstanceNow, Origin};
+use crate::{EngineStatus, InstanceNow};
 
 /// How an instance stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -70,10 +70,7 @@ impl InstanceStatus {
             models: listing.map(|listing| listing.models().iter().map(|model| model.id().into()).collect()),
             engine: EngineStatus::of(&instance.engine()),
             origin: instance.origin().as_str(),
-            dns: match instance.origin() {
-                Origin::Dns(name) => Some(name.to_string()),
-                Origin::File | Origin::Api | Origin::Started => None,
-            },
+            dns: instance.origin().name().map(ToString::to_string),
             since: jiff::Timestamp::try_from(instance.since()).map(|time| format!("{time:.0}")).unwrap_or_default(),
         }
     }

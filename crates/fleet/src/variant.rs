@@ -329,14 +329,14 @@ impl Variant {
     }
 
     /// Ends the life of an instance and begins another one of the same id, in one step.
-    pub(crate) fn replace(&self, spec: InstanceSpec, instance: Arc<Instance>, draining: bool) {
+    pub(crate) fn replace(&self, spec: InstanceSpec, instance: Arc<Instance>, draining: bool, why: &str) {
         let id = spec.id.clone();
         self.change(|state| {
             state.remove(&id);
             state.add(spec, instance);
             state.set_draining(&id, draining);
         });
-        info!(endpoint = %self.endpoint, variant = %self.name, instance = %id, "replaced: its URL or its key changed");
+        info!(endpoint = %self.endpoint, variant = %self.name, instance = %id, "replaced: {why}");
     }
 
     /// Changes the weight and the bound of an instance, in place.

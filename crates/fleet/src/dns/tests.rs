@@ -168,6 +168,18 @@ async fn an_id_that_the_file_lists_too_outlives_the_answer_that_held_it() {
     assert_eq!(ids(&fleet), ["10.0.0.2:8000 dns", "10.0.0.1:8000 file"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_id_that_a_reload_lists_by_its_url_outlives_the_name_that_held_it() {
+    let resolver = Arc::<Told>::default();
+    resolver.next(answer(&["10.0.0.1:8000", "10.0.0.2:8000"], 60));
+    let (fleet, _variant, _task) = following(&[NAME], &resolver);
+    sleep(Duration::from_millis(1)).await;
+    fleet.set_draining(InstanceName { id: "http://10.0.0.1:8000", endpoint: None, variant: None }, true).unwrap();
+    fleet.apply(&one_variant("", &["{url: 'http://10.0.0.1:8000'}"]));
+    assert_eq!(ids(&fleet), ["10.0.0.1:8000 file"]);
+    assert_eq!((fleet.list()[0].availability, fleet.list()[0].weight), ("draining", 1.0));
+}
+
 #[tokio::test]
 async fn the_tasks_of_a_fleet_follow_names_that_a_reload_brings() {
     let resolver = Arc::<Told>::default();
