@@ -1,6 +1,5 @@
 //! Where an instance is reached: what a connection and a request's head need of its URL.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -55,14 +54,6 @@ impl Address {
         self.url.port()
     }
 
-    /// The socket address, where the host is an address and needs no resolving.
-    pub fn socket(&self) -> Option<SocketAddr> {
-        match self.url.host() {
-            Host::Address(address) => Some(SocketAddr::new(*address, self.url.port())),
-            Host::Name(_) => None,
-        }
-    }
-
     /// The value of the `host` header.
     pub fn authority(&self) -> &HeaderValue {
         &self.authority
@@ -85,8 +76,6 @@ mod tests {
         assert_eq!(&**address.url(), "http://10.0.0.1:8000/engine");
         assert_eq!(address.authority(), "10.0.0.1:8000");
         assert_eq!(address.base_path(), "/engine");
-        assert_eq!(address.socket(), Some("10.0.0.1:8000".parse().unwrap()));
-        assert_eq!(Address::of("http://vllm".parse().unwrap()).socket(), None);
     }
 
     #[test]

@@ -82,10 +82,9 @@ impl Address {
     ///
     /// When there is no way there, nothing listens, or the other side does not prove to be whom it should.
     pub async fn dial(&self, tls: Option<&InstanceTls>) -> io::Result<Stream> {
-        let tcp = match (self.socket(), self.host()) {
-            (Some(socket), _) => TcpStream::connect(socket).await?,
-            (None, Host::Name(name)) => TcpStream::connect((&**name, self.port())).await?,
-            (None, Host::Address(ip)) => TcpStream::connect((*ip, self.port())).await?,
+        let tcp = match self.host() {
+            Host::Address(ip) => TcpStream::connect((*ip, self.port())).await?,
+            Host::Name(name) => TcpStream::connect((&**name, self.port())).await?,
         };
         // Worth nothing to fail for: without it, answers are merely slower.
         let _ = tcp.set_nodelay(true);
