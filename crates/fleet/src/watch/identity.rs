@@ -20,6 +20,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest answer, in bytes.
 const LARGEST: usize = 1 << 20;
 
+/// The most of a version that is kept, in characters: vLLM's nightly ones have 40.
+const LONGEST_LINE: usize = 100;
+
 impl Watch {
     /// Asks when the first figures have come, after a restart, and from time to time. Only engines whose metrics are read
     /// are asked: they are known.
@@ -28,15 +31,15 @@ impl Watch {
             let _ = timeout(ASK_EVERY.mul_f64(jitter(0.8, 1.0)), self.ask_who_it_is.notified()).await;
             let Some((figures, _)) = self.instance.engine().figures else { continue };
             let (version, template) = match figures.kind {
-                EngineKind::Vllm => (self.version("/version", "/version").await, self.rendered().await),
-                EngineKind::Trtllm => (self.version("/version", "/version").await, None),
+                EngineKind::Vllm => (self.version().await, self.rendered().await),
+                EngineKind::Trtllm => (self.version().await, None),
                 EngineKind::Sglang => {
                     let told = self.fetch("/get_server_info").await;
-                    (text(&told, "/version"), text(&told, "/chat_template").as_deref().map(hash))
+                    (line(&told, "/version"), text(&told, "/chat_template").map(hash))
                 }
                 EngineKind::LlamaCpp => {
                     let told = self.fetch("/props").await;
-                    (text(&told, "/build_info"), text(&told, "/chat_template").as_deref().map(hash))
+                    (line(&told, "/build_info"), text(&told, "/chat_template").map(hash))
                 }
             };
             self.instance.change_engine(|report| {
@@ -45,8 +48,8 @@ impl Watch {
         }
     }
 
-    async fn version(&self, path: &str, pointer: &str) -> Option<Arc<str>> {
-        text(&self.fetch(path).await, pointer)
+    async fn version(&self) -> Option<Arc<str>> {
+        line(&self.fetch("/version").await, "/version")
     }
 
     async fn fetch(&self, path: &str) -> Value {
@@ -73,13 +76,32 @@ impl Watch {
     }
 }
 
-fn text(value: &Value, pointer: &str) -> Option<Arc<str>> {
-    // An engine's word goes into listings: no more of it than a line.
-    let told = value.pointer(pointer)?.as_str()?;
-    Some(told.into())
+fn text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
+    value.pointer(pointer)?.as_str()
+}
+
+/// An engine's word goes into listings: no more of it than a short line.
+fn line(value: &Value, pointer: &str) -> Option<Arc<str>> {
+    let line = text(value, pointer)?.lines().next()?;
+    Some(line.chars().take(LONGEST_LINE).collect::<String>().into())
 }
 
 /// Compared within one run of the router only.
 fn hash(text: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_version_a_short_line_is_kept() {
+        let told = |version: &str| line(&json!({ "version": version }), "/version");
+        assert_eq!(told("0.32.0").as_deref(), Some("0.32.0"));
+        assert_eq!(told("b6100\nbuilt with love").as_deref(), Some("b6100"));
+        assert_eq!(told(&"é".repeat(1_000)).as_deref(), Some(&*"é".repeat(100)));
+        assert_eq!((told(""), line(&json!({ "version": 1 }), "/version")), (None, None));
+    }
 }
