@@ -97,7 +97,10 @@ impl Watch {
 
     fn take_in_figures(&self, Scraped { figures, clock_ahead }: Scraped) {
         let before = self.instance.engine().figures.map(|(figures, _)| figures);
+        let is_first = before.is_none();
         let restarted = before.as_ref().is_some_and(|before| figures.is_another_process(before));
+        // Whoever was refused a connection has told routing already; what it has learned since is of this process.
+        let is_told = self.was_gone.swap(false, Ordering::Relaxed);
         // Counted from 0 where the process is another one.
         let base = before.filter(|_| !restarted);
         let gained = |now: Option<u64>, field: fn(&EngineFigures) -> Option<u64>| {
@@ -112,25 +115,23 @@ impl Watch {
             new_prefix_cache_queries: gained(figures.prefix_cache_queries, |before| before.prefix_cache_queries),
             new_prefix_cache_hits: gained(figures.prefix_cache_hits, |before| before.prefix_cache_hits),
         }));
-        let is_first = self.instance.engine().figures.is_none();
         self.instance.change_engine(|report| {
             report.figures = Some((Arc::new(figures), SystemTime::now()));
             report.problem = None;
             report.clock_ahead = clock_ahead;
         });
         if restarted {
-            self.take_in_restart();
+            self.take_in_restart(is_told);
         }
         if restarted || is_first {
             self.ask_who_it_is.notify_one();
         }
     }
 
-    fn take_in_restart(&self) {
+    fn take_in_restart(&self, is_told: bool) {
         let Location { endpoint, variant, instance } = &**self.instance.location();
         warn!(%endpoint, %variant, %instance, "its process is another one than before: its cache is empty");
-        // Whoever was refused a connection has told routing already; what it has learned since is of the new process.
-        if !self.was_gone.swap(false, Ordering::Relaxed) {
+        if !is_told {
             self.variant.restarted(self.generation);
         }
         self.instance.metrics().engine_restarted();
