@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::InstanceUrl;
 use crate::duration;
-use crate::value::{number, parsed};
+use crate::value::{parsed, share};
 
 /// Where traces and metrics are sent: OTLP over HTTP, in its JSON form. Nowhere when absent.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -18,7 +18,7 @@ pub struct Otlp {
     #[schemars(with = "String", regex(pattern = "^https?://"))]
     pub endpoint: InstanceUrl,
     /// Which share of the traces that begin at this router is recorded, 0 to 1; of others, their parent decides.
-    #[serde(default = "all", deserialize_with = "ratio")]
+    #[serde(default = "all", deserialize_with = "share")]
     #[schemars(with = "f64", range(min = 0, max = 1))]
     pub sample_ratio: f64,
     /// How often metrics are sent.
@@ -43,15 +43,6 @@ fn a_minute() -> Duration {
 
 fn isotherm() -> String {
     "isotherm".to_owned()
-}
-
-/// A number that is no share.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("a share is a number from 0 to 1, not {0}")]
-struct ShareError(f64);
-
-fn ratio<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    number(deserializer, |share| if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(ShareError(share)) })
 }
 
 #[cfg(test)]

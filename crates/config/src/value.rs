@@ -53,6 +53,16 @@ where
     check(f64::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
+/// A number that is no share.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error("a share is a number from 0 to 1, not {0}")]
+struct NoShare(f64);
+
+/// Reads a share, 0 to 1.
+pub(crate) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    number(deserializer, |given| if (0.0..=1.0).contains(&given) { Ok(given) } else { Err(NoShare(given)) })
+}
+
 /// A number outside the range of a setting that has no type of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be from {least} to {most}, not {given}")]

@@ -3,19 +3,10 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::duration;
-use crate::value::number;
-
-/// A number that is no share.
-#[derive(Debug, thiserror::Error)]
-#[error("must be from 0 to 1, not {0}")]
-struct NoShare(f64);
-
-fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    number(deserializer, |given| if (0.0..=1.0).contains(&given) { Ok(given) } else { Err(NoShare(given)) })
-}
+use crate::value::share;
 
 /// Makes a rule's settings: whether it is on, how long it must hold, and what is its own.
 macro_rules! rule {
