@@ -9,8 +9,8 @@ pub(crate) fn refusal() -> Response<Bytes> {
     let body = serde_json::json!({
         "status": "error",
         "errorType": "unavailable",
-        "error": "Isotherm does not evaluate PromQL: let a Prometheus scrape /metrics on the admin listener (by default \
-                  http://127.0.0.1:8081/metrics) and query that Prometheus; or use GetMetricData.",
+        "error": "Isotherm does not evaluate PromQL: let a Prometheus scrape /metrics of the router's admin plane (at \
+                  admin.listen of its configuration, or --admin-port) and query that Prometheus; or use GetMetricData.",
     });
     let mut response = Response::new(Bytes::from(body.to_string()));
     *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
