@@ -33,9 +33,13 @@ impl ScalableResources for AllButOne {
 }
 
 fn ask(service: &AutoScaling, operation: &str, input: &Value) -> (u16, Value) {
+    ask_as("123456789012", service, operation, input)
+}
+
+fn ask_as(account: &str, service: &AutoScaling, operation: &str, input: &Value) -> (u16, Value) {
     let target = format!("AnyScaleFrontendService.{operation}");
     let (head, ()) = Request::post("/").header("x-amz-target", target).body(()).expect("a head").into_parts();
-    let caller = Caller { account: "123456789012".into(), region: "eu-west-1".into(), access_key: None, name: None };
+    let caller = Caller { account: account.into(), region: "eu-west-1".into(), access_key: None, name: None };
     let request = AwsRequest { head, body: input.to_string().into(), caller };
     let response = service.answer(&request, NOON).now_or_never().expect("nothing to wait for");
     (response.status().as_u16(), whole(serde_json::from_slice(response.body()).expect("JSON")))
@@ -64,6 +68,23 @@ fn refused(service: &AutoScaling, operation: &str, input: Value) -> String {
     let (status, body) = ask(service, operation, &input);
     assert_eq!(status, 400, "{operation} {input}");
     format!("{}: {}", body["__type"].as_str().unwrap_or_default(), body["Message"].as_str().unwrap_or_default())
+}
+
+#[test]
+fn an_account_has_a_bound_of_targets_and_takes_nothing_from_another() {
+    let service = service(None);
+    let target = |n: usize| {
+        let mut target = about(json!({"MinCapacity": 1, "MaxCapacity": 4}));
+        target["ResourceId"] = json!(format!("endpoint/e{n}/variant/blue"));
+        target
+    };
+    for n in 0..1_000 {
+        done(&service, "RegisterScalableTarget", target(n));
+    }
+    let refused = refused(&service, "RegisterScalableTarget", target(1_000));
+    assert_eq!(refused, "LimitExceededException: There are 1000 scalable targets already, which is the most.");
+    done(&service, "RegisterScalableTarget", target(999));
+    assert_eq!(ask_as("999999999999", &service, "RegisterScalableTarget", &target(1_000)).0, 200);
 }
 
 /// The resource's members and these.

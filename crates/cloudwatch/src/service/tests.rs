@@ -434,6 +434,18 @@ fn no_value_of_any_member_breaks_anything() {
 }
 
 #[test]
+fn an_account_has_a_bound_of_alarms_and_takes_nothing_from_another() {
+    let service = service();
+    for n in 0..2_000 {
+        ask(&service, NOON, "PutMetricAlarm", alarm(&format!("a{n}")));
+    }
+    let refused = refused(&service, "PutMetricAlarm", alarm("one-more"));
+    assert!(refused.ends_with("There are 2000 alarms already, which is the most; delete some."), "{refused}");
+    ask(&service, NOON, "PutMetricAlarm", alarm("a1999"));
+    assert_eq!(ask_as("999999999999", &service, NOON, "PutMetricAlarm", &alarm("one-more")).0, 200);
+}
+
+#[test]
 fn alarms_outlive_the_process() {
     let directory = tempfile::tempdir().expect("a directory");
     let open = || CloudWatch::open(Some(Arc::new(Store::open(directory.path()).expect("a store"))), Limits::default());
