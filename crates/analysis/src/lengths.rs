@@ -15,16 +15,18 @@ pub(crate) struct Lengths {
     none: u64,
     bins: Vec<u64>,
     sum: f64,
+    longest: f64,
 }
 
 impl Lengths {
     pub(crate) fn new() -> Lengths {
-        Lengths { none: 0, bins: vec![0; BINS], sum: 0.0 }
+        Lengths { none: 0, bins: vec![0; BINS], sum: 0.0, longest: 0.0 }
     }
 
     pub(crate) fn add(&mut self, units: u64) {
         let length = tokens(units);
         self.sum += length;
+        self.longest = self.longest.max(length);
         match length {
             length if length < 1.0 => self.none += 1,
             length => self.bins[((length.log2() * BINS_PER_DOUBLING) as usize).min(BINS - 1)] += 1,
@@ -43,7 +45,8 @@ impl Lengths {
                 sum += *bin as f64;
                 sum >= share * count as f64
             });
-            bin.map_or(0.0, |bin| (bin as f64 / BINS_PER_DOUBLING).exp2() * factor)
+            // "Up to" holds for all of a bin: it is told by its upper end, and never beyond the longest.
+            bin.map_or(0.0, |bin| ((bin + 1) as f64 / BINS_PER_DOUBLING).exp2().min(self.longest) * factor)
         };
         Distribution {
             none: self.none as f64 / count.max(1) as f64,
@@ -58,7 +61,7 @@ impl Lengths {
     }
 }
 
-/// A distribution of lengths, in tokens, rounded down by up to 4 %.
+/// A distribution of lengths, in tokens, rounded up by up to 5 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Distribution {
     /// The share that has not even one.
@@ -94,5 +97,15 @@ mod tests {
         for (value, expected) in [(found.p50, 750.0), (found.p90, 1_750.0), (found.mean, 800.8)] {
             assert!((value / expected - 1.0).abs() < 0.05, "{value}, expected {expected}");
         }
+    }
+
+    #[test]
+    fn what_is_said_to_be_up_to_a_length_is() {
+        let mut lengths = Lengths::new();
+        (0..100).for_each(|_| lengths.add(u64::from(units(1_619))));
+        let found = lengths.distribution(1.0);
+        assert_eq!((found.p10, found.p99), (1_619.0, 1_619.0));
+        (1_620..=1_700).for_each(|tokens| lengths.add(u64::from(units(tokens))));
+        assert!(lengths.distribution(1.0).p50 >= 1_619.0);
     }
 }
