@@ -66,12 +66,14 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<(), Failure> {
     let output = arguments.value("--output")?.unwrap_or_else(|| machine::root().join("docs/benchmarks"));
     arguments.finish()?;
 
+    let commit = machine::output(machine::command("git").args(["rev-parse", "--short", "HEAD"]));
+    let commit = commit.as_deref().unwrap_or("unknown").trim();
     let (built, origin) = match built {
         Some(folder) => {
             let found = std::path::absolute(&folder).map_err(|error| Failure::file(&folder, &error))?;
-            (found, format!("built earlier, from {}", folder.display()))
+            (found, format!("built earlier, from {} (commit {commit} or before)", folder.display()))
         }
-        None => (build(&profile)?, format!("built by profile `{profile}`")),
+        None => (build(&profile)?, format!("built by profile `{profile}` at commit {commit}")),
     };
     let busy = machine::load_average();
     let engines = Engines::start(&built.join("perf"))?;

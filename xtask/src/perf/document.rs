@@ -24,7 +24,8 @@ generator and routers are processes of their own and share the machine's cores, 
 three together; the last two columns tell how much of it engines and load generator took. \"Added\" is the time to the
 first byte of the body less that of the direct way in the same round. CPU time is that of the router's processes, as the
 kernel counts it; requests a second and core is what one core would serve if it did nothing else. Prompts are 16 texts
-with a question each that no other has.
+with a question each that no other has. A dash stands where no request ended whole within the time that counts: all
+failed, as the remark says, or so many long ones at once take longer than a measurement.
 ";
 
 /// A run with all that is told of it.
@@ -32,7 +33,7 @@ with a question each that no other has.
 pub(crate) struct Page {
     pub(crate) command: String,
     pub(crate) plan: Plan,
-    /// How Isotherm was built.
+    /// How Isotherm was built, and at which commit.
     pub(crate) origin: String,
     /// The load average before the start.
     pub(crate) busy: String,
@@ -59,16 +60,13 @@ pub(crate) fn write(folder: &Path, page: &Page) -> Result<(), Failure> {
 
 fn text(page: &Page, date: &str) -> String {
     let Page { command, plan, origin, busy, results, .. } = page;
-    let commit = machine::output(machine::command("git").args(["rev-parse", "--short", "HEAD"]));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let mut text = BEGINNING.to_owned();
     // Writing into a String cannot fail.
     let _ = writeln!(
         text,
-        "\nMeasured on {date} at commit {} by `cargo xtask {command}`, Isotherm {origin}; {cores} cores \
-         of {}, load average {busy} before the start{}; {} rounds ({} where no target holds) of {} s a measurement, of \
-         which the first fifth does not count.\n\n![Added time and requests a second](data-plane.svg)\n",
-        commit.as_deref().unwrap_or("unknown").trim(),
+        "\nMeasured on {date} by `cargo xtask {command}`, Isotherm {origin}; {cores} cores of {}, load average \
+         {busy} before the start{}; {} rounds ({} where no target holds) of {} s a measurement, of which the first fifth does not count.\n\n![Added time and requests a second](data-plane.svg)\n",
         machine::processor(),
         if is_busy(busy) {
             " (**the machine was busy with other things: only the order of the figures tells**)"
@@ -131,16 +129,22 @@ fn figures(results: &Results, case: Case) -> Table {
         let Figures { sample, added_p50, added_p99, failed, failure, reconnects } = results.of(index, case);
         let of_router = |text: String| if index == 0 { String::new() } else { text };
         let mut row = vec![named.name.clone()];
-        row.extend([sample.first_byte_p50, sample.first_byte_p99].map(|value| format!("{value:.0}")));
-        row.extend([added_p50, added_p99].map(|value| of_router(format!("{value:.0}"))));
-        row.push(format!("{:.0}", sample.per_second));
-        row.push(of_router(format!("{:.3}", sample.cpu_us / 1e3)));
-        row.push(of_router(format!("{:.0}", 1e6 / sample.cpu_us)));
-        row.extend([sample.load_cores, sample.engine_cores].map(|value| format!("{value:.2}")));
+        row.extend([sample.first_byte_p50, sample.first_byte_p99].map(|value| or_dash(value, 0)));
+        row.extend([added_p50, added_p99].map(|value| of_router(or_dash(value, 0))));
+        row.push(or_dash(sample.per_second, 0));
+        row.push(of_router(or_dash(sample.cpu_us / 1e3, 3)));
+        row.push(of_router(or_dash(1e6 / sample.cpu_us, 0)));
+        row.extend([sample.load_cores, sample.engine_cores].map(|value| or_dash(value, 2)));
         row.push(remarks(failed, failure, reconnects, case, results.rounds(index, case)));
         table.row(row);
     }
     table
+}
+
+/// A figure with so many decimals; a dash where there is none: the median of nothing is NaN, and so is the processor time
+/// of a request where none ended; the rate of a core is infinite then.
+fn or_dash(figure: f64, decimals: usize) -> String {
+    if figure.is_finite() { format!("{figure:.decimals$}") } else { "–".to_owned() }
 }
 
 /// What was not as it should be.

@@ -21,7 +21,6 @@ fn start(place: &Place<'_>, name: &'static str, strategy: &str, tuning: &'static
     }
     let (process, lines) = Process::start_until(command, "ready http://")?;
     let ready = lines.last().map(|line| line.trim_start_matches("ready http://").trim().to_owned());
-    let commit = machine::output(machine::command("git").args(["rev-parse", "--short", "HEAD"]));
-    let version = format!("{} at {}", env!("CARGO_PKG_VERSION"), commit.as_deref().unwrap_or("unknown").trim());
+    let version = env!("CARGO_PKG_VERSION").to_owned();
     Ok(Subject { name, version, tuning, authority: ready.unwrap_or_default(), process })
 }
