@@ -2,7 +2,6 @@
 //! thread of the router's.
 
 use isotherm_store::{Records, Table, Transaction};
-use serde_json::Value;
 
 use super::Call;
 use crate::error::ServiceError;
@@ -24,10 +23,10 @@ pub(super) fn one_more<T>(call: &Call<'_>, records: &impl Records, table: &Table
 /// # Errors
 ///
 /// Those of the change, and [`ServiceError::LimitExceeded`].
-pub(super) fn write(
+pub(super) fn write<T>(
     call: &Call<'_>,
-    change: impl FnOnce(&Transaction) -> Result<Value, ServiceError>,
-) -> Result<Value, ServiceError> {
+    change: impl FnOnce(&Transaction) -> Result<T, ServiceError>,
+) -> Result<T, ServiceError> {
     let quota = Quota {
         what: "Number of instances and inference component copies across endpoints",
         most: call.quotas.instances.into(),

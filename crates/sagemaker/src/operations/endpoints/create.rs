@@ -25,8 +25,7 @@ struct CreateEndpoint {
 pub(super) fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
     let input: CreateEndpoint = typed(input)?;
     rules::tags::check(&input.tags)?;
-    let mut created = None;
-    let answer = quotas::write(call, |transaction| {
+    let EndpointRecord { identity, serving, .. } = quotas::write(call, |transaction| {
         let key = call.key(&input.endpoint_name);
         if transaction.get(&ENDPOINTS, &key)?.is_some() {
             return Err(ResourceKind::Endpoint.existing(call.caller, &input.endpoint_name));
@@ -48,12 +47,8 @@ pub(super) fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceErro
         };
         tags::attach(transaction, ResourceKind::Endpoint, &record.identity, &input.tags)?;
         transaction.put(&ENDPOINTS, &key, &record)?;
-        let answer = json!({ "EndpointArn": record.identity.arn });
-        created = Some(record);
-        Ok(answer)
+        Ok(record)
     })?;
-    if let Some(EndpointRecord { identity, serving, .. }) = &created {
-        say_what_runs_otherwise(&identity.name, serving);
-    }
-    Ok(answer)
+    say_what_runs_otherwise(&identity.name, &serving);
+    Ok(json!({ "EndpointArn": identity.arn }))
 }

@@ -28,8 +28,7 @@ struct UpdateEndpoint {
 
 pub(super) fn update(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
     let input: UpdateEndpoint = typed(input)?;
-    let mut updated = None;
-    let answer = quotas::write(call, |transaction| {
+    let endpoint = quotas::write(call, |transaction| {
         let mut endpoint = call.endpoint(transaction, &input.endpoint_name)?;
         ready_for_change(&endpoint)?;
         another_configuration(call, &endpoint, &input.endpoint_config_name)?;
@@ -44,14 +43,12 @@ pub(super) fn update(call: &Call<'_>, input: Value) -> Result<Value, ServiceErro
         let update = Update { target, deployment_config, started_at: call.now };
         endpoint.transition = Some(Transition::Update(Box::new(update)));
         transaction.put(&ENDPOINTS, &endpoint.key(), &endpoint)?;
-        let answer = json!({ "EndpointArn": endpoint.identity.arn });
-        updated = Some(endpoint);
-        Ok(answer)
+        Ok(endpoint)
     })?;
-    if let Some(update) = updated.as_ref().and_then(EndpointRecord::update) {
-        say_what_runs_otherwise(&input.endpoint_name, &update.target);
+    if let Some(update) = endpoint.update() {
+        say_what_runs_otherwise(&endpoint.identity.name, &update.target);
     }
-    Ok(answer)
+    Ok(json!({ "EndpointArn": endpoint.identity.arn }))
 }
 
 fn another_configuration(call: &Call<'_>, endpoint: &EndpointRecord, name: &str) -> Result<(), ServiceError> {
