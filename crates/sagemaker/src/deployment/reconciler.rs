@@ -237,13 +237,12 @@ impl Reconciler {
             let failed = matches!(self.ordered.standing(&key), UnitStanding::Failed(_));
             !failed && self.ordered.reached(&key).is_none()
         };
-        let serving = |units: &[Unit]| units.iter().filter(|unit| unit.serves()).cloned().collect::<Vec<_>>();
-        let instances = if record.serving.has_components() { Vec::new() } else { serving(&state.progress.units) };
+        let mut instances = state.progress.units.iter().filter(|unit| unit.serves());
         let mut components = state.components.iter().filter(|component| component.record.base().is_none());
-        instances.iter().any(|unit| is_awaited(instance_key(record, unit)))
+        (!record.serving.has_components() && instances.any(|unit| is_awaited(instance_key(record, unit))))
             || components.any(|component| {
-                let copies = serving(&component.progress.units);
-                copies.iter().any(|unit| is_awaited(copy_key(&component.record, unit)))
+                let mut copies = component.progress.units.iter().filter(|unit| unit.serves());
+                copies.any(|unit| is_awaited(copy_key(&component.record, unit)))
             })
             || (0..state.components.len()).any(|at| self.adapters.is_loading(state, at))
     }
