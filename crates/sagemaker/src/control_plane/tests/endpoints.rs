@@ -302,3 +302,24 @@ fn our_strategies_are_asked_for_by_tag_or_environment() {
     assert_eq!(strategies.collect::<Vec<_>>(), [Strategy::RoundRobin, Strategy::Adaptive]);
     assert_eq!(record.serving.variants[1].strategy, Some(StrategyName::Adaptive));
 }
+
+#[test]
+fn what_runs_with_another_strategy_than_was_asked_for_is_said() {
+    let bench = Bench::new();
+    bench.ok("CreateModel", model("m"));
+    let routed =
+        |name: &str, strategy: &str| with(variant(name), "RoutingConfig", json!({ "RoutingStrategy": strategy }));
+    let variants = json!([routed("exact", "KV_AWARE"), routed("random", "RANDOM")]);
+    let tag = json!([{ "Key": "isotherm:routing-strategy", "Value": "ADAPTIVE" }]);
+    for (endpoint, config, said) in [
+        ("silent", with(config("asked-by-tag", variants.clone()), "Tags", tag), None),
+        ("told", config("c", variants), Some("KV_AWARE runs as ADAPTIVE: engines' cache events are not read yet")),
+    ] {
+        let name = config["EndpointConfigName"].clone();
+        bench.ok("CreateEndpointConfig", config);
+        bench.ok("CreateEndpoint", json!({ "EndpointName": endpoint, "EndpointConfigName": name }));
+        let record = bench.plane.endpoint("123456789012", endpoint).unwrap().unwrap();
+        let told: Vec<_> = record.serving.variants.iter().map(routing::runs_otherwise).collect();
+        assert_eq!(told, [said, None], "{endpoint}");
+    }
+}

@@ -137,3 +137,22 @@ fn started(pid: i32) -> Option<u64> {
     let started = fields.nth(18)?.parse().ok()?;
     (state != "Z" && state != "X").then_some(started)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_there_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path();
+        std::fs::write(directory.join("1.ep.v-0.unfinished"), "{\"pid\":1").unwrap();
+        assert!(LeftBehind::all(directory).is_empty(), "what a crash has cut short is none");
+
+        let words = ["engine".to_owned()];
+        let noted = LeftBehind::note(directory, "1.ep.v-0", std::process::id(), 8_000, &words).unwrap();
+        assert_eq!(LeftBehind::all(directory), [noted]);
+        let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().file_name());
+        assert_eq!(files.collect::<Vec<_>>(), ["1.ep.v-0.json"]);
+    }
+}
