@@ -68,9 +68,9 @@ pub struct Diagnosis {
     pub verdict: Verdict,
     /// Why what was not cached was not.
     pub reason: MissReason,
-    /// In which part the prompt parts from the nearest earlier one: `tools`, `system`, `message 3 (user)`.
+    /// In which part the prompt parts from the nearest earlier one: `tools`, `system`, `messages[3] (user)`.
     pub part: Option<String>,
-    /// The earlier request of the same tenant with which it shares most.
+    /// The earlier request of the same tenant with which it shares most; the last one for its model where none shares any.
     pub nearest: Option<Nearest>,
     /// How many earlier requests of its tenant it was compared with.
     pub compared_with: u64,
@@ -151,7 +151,7 @@ pub enum MissReason {
     NotReported,
     /// It was not answered.
     NotAnswered,
-    /// No earlier request of its tenant that is kept begins like it.
+    /// No earlier request of its tenant that is kept begins like it, or has its parts.
     FirstSeen,
     /// An earlier one was served there, yet the engine had it no more: evicted, restarted, or its prefix caching is off.
     Evicted,
@@ -235,8 +235,10 @@ struct Surroundings<'r> {
     computing: f64,
     /// Which earlier one shares most with it, and how much, in bytes.
     nearest: Option<(&'r TracedRequest, u32)>,
-    /// Where none begins like it: which one has most of its parts, and how much that is, in bytes.
-    alike: Option<(&'r TracedRequest, u32)>,
+    /// Where none begins like it: which one has most of its parts.
+    alike: Option<&'r TracedRequest>,
+    /// Where none has its parts either: the last one for the same model.
+    last: Option<&'r TracedRequest>,
     compared_with: u64,
 }
 
@@ -254,6 +256,7 @@ impl<'r> Surroundings<'r> {
             computing: 0.0,
             nearest: None,
             alike: None,
+            last: None,
             compared_with: 0,
         };
         // A tenant never learns of another's prompts, not even that they exist.
@@ -263,7 +266,9 @@ impl<'r> Surroundings<'r> {
             // None begins like it: perhaps one goes on like it.
             let parts = parts_of(&request.trail);
             let equal = own().map(|one| (&**one, bytes_in_equal_parts(&one.trail, &parts)));
-            found.alike = equal.max_by_key(|(_, bytes)| *bytes).filter(|(_, bytes)| *bytes >= LEAST_ALIKE);
+            let most = equal.max_by_key(|(_, bytes)| *bytes).filter(|(_, bytes)| *bytes >= LEAST_ALIKE);
+            found.alike = most.map(|(one, _)| one);
+            found.last = own().map(|one| &**one).rfind(|one| one.trail.scope() == request.trail.scope());
         }
         found
     }
@@ -324,7 +329,7 @@ impl<'r> Surroundings<'r> {
 
     fn nearest(&self) -> Option<Nearest> {
         let begins_like_it = self.nearest.filter(|(_, shared)| *shared > 0);
-        let (nearest, shared_bytes) = begins_like_it.or(self.alike.map(|(alike, _)| (alike, 0)))?;
+        let (nearest, shared_bytes) = begins_like_it.or(self.alike.or(self.last).map(|other| (other, 0)))?;
         let equal_parts_bytes = bytes_in_equal_parts(&nearest.trail, &parts_of(&self.request.trail));
         let decision = nearest.ended().and_then(|ended| ended.decision.as_ref());
         Some(Nearest {
@@ -363,9 +368,13 @@ impl<'r> Surroundings<'r> {
         }
         match self.nearest {
             Some((nearest, shared)) if shared > 0 => changed(Change::between(&nearest.trail, &self.request.trail)),
-            _ => match self.alike {
-                Some((alike, _)) => changed(Change::between(&alike.trail, &self.request.trail)),
-                None => (MissReason::FirstSeen, None),
+            _ => match (self.alike, self.last) {
+                (Some(alike), _) => changed(Change::between(&alike.trail, &self.request.trail)),
+                // Whether the two have to do with each other, nobody knows; where they part may show it.
+                (None, Some(last)) => {
+                    (MissReason::FirstSeen, changed(Change::between(&last.trail, &self.request.trail)).1)
+                }
+                (None, None) => (MissReason::FirstSeen, None),
             },
         }
     }

@@ -57,7 +57,13 @@ impl Diagnosis {
             MissReason::None => "all that could be cached was".into(),
             MissReason::NotReported => "the engine does not report cached tokens".into(),
             MissReason::NotAnswered => "it was not answered with success, or not yet".into(),
-            MissReason::FirstSeen => "no earlier request of its tenant that is kept begins like it".into(),
+            MissReason::FirstSeen => match &self.part {
+                Some(part) => format!(
+                    "no earlier request of its tenant that is kept begins like it; from the last one it first differs in \
+                     {part}"
+                ),
+                None => "no earlier request of its tenant that is kept begins like it".into(),
+            },
             MissReason::Evicted => {
                 "the instance has served its beginning before and has it no more: evicted, restarted, or prefix caching \
                  is off"

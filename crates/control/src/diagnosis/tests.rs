@@ -126,6 +126,13 @@ fn each_miss_has_its_reason() {
     assert_eq!((stamped.reason, stamped.part.as_deref()), (MissReason::SystemChanged, Some("messages[0] (system)")));
     assert_eq!(stamped.nearest.map(|nearest| (nearest.shared_bytes, nearest.equal_parts_bytes)), Some((0, 2_000)));
 
+    // A time stamp in front and another question: no part is equal, and yet it is told where the two part.
+    let unlike = log.served(whole(1, &format!("12:31 {system}"), &text("unheard")), "one", Reason::Home, 0);
+    assert_eq!((unlike.reason, unlike.part.as_deref()), (MissReason::FirstSeen, Some("messages[0] (system)")));
+    assert!(unlike.why().ends_with("from the last one it first differs in messages[0] (system)"), "{}", unlike.why());
+    let last = unlike.nearest.map(|nearest| (nearest.request_id, nearest.shared_bytes, nearest.equal_parts_bytes));
+    assert_eq!(last, Some(("r7".to_owned(), 0, 0)));
+
     let model = Trail { model: 7, ..whole(1, &system, &user) };
     assert_eq!(log.served(model, "one", Reason::Home, 0).reason, MissReason::ModelChanged);
 }
