@@ -88,6 +88,13 @@ impl Router {
             .await
             .map_err(|error| cannot_listen("admin plane", config.admin.listen, "--admin-port", error))?;
         let admin_address = admin.address();
+        // Served at once, too: whoever asks whether this process lives should not have to wait until all is back.
+        let (serving, opening) = admin.serve();
+        tokio::spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::error!(%error, "the admin plane has stopped");
+            }
+        });
 
         if let Some(otlp) = &config.otlp {
             tokio::spawn(otlp_exporter(otlp, admin_address, &metrics)?.run());
@@ -167,11 +174,7 @@ impl Router {
             config: in_force,
             draining: Arc::clone(&draining),
         };
-        tokio::spawn(async move {
-            if let Err(error) = admin.serve(state).await {
-                tracing::error!(%error, "the admin plane has stopped");
-            }
-        });
+        opening.open(state);
         Ok(Router { data_plane, cloud, _tasks: tasks, admin_address, token_path, draining, access_log, delay, grace })
     }
 

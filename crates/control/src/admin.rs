@@ -4,14 +4,16 @@ use std::fmt;
 use std::future::IntoFuture;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper::service::Service as _;
+use hyper_util::service::TowerToHyperService;
 use isotherm_config::ServerTls;
 use isotherm_config::{Config, HostName};
 use isotherm_fleet::Fleet;
@@ -19,6 +21,7 @@ use isotherm_proxy::RulesHandle;
 use isotherm_telemetry::Metrics;
 use serde::Serialize;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use crate::alerts::Watchman;
 use crate::answer::Problem;
@@ -111,17 +114,54 @@ impl AdminPlane {
         self.address
     }
 
-    /// Serves until it is dropped.
-    pub async fn serve(self, state: AdminState) -> io::Result<()> {
+    /// Serves as long as what is returned is polled, or until the opening is dropped. Before the opening, `/livez` says
+    /// that the process lives, and everything else that it is starting.
+    pub fn serve(self) -> (impl Future<Output = io::Result<()>> + Send, Opening) {
+        let (whole, (observer, coming)) = (Arc::new(OnceLock::new()), oneshot::channel::<Observer>());
+        let opening = Opening { address: self.address, whole: Arc::clone(&whole), observer };
+        let door = Router::new().fallback(move |request| answer(Arc::clone(&whole), request));
+        let serving = async move {
+            tokio::select! {
+                served = axum::serve(self.listener, door).into_future() => served,
+                () = async { if let Ok(observer) = coming.await { observer.run().await } } => Ok(()),
+            }
+        };
+        (serving, opening)
+    }
+}
+
+/// Opens an admin plane that says as yet only that the process lives.
+#[derive(Debug)]
+pub struct Opening {
+    address: SocketAddr,
+    whole: Arc<OnceLock<Router>>,
+    observer: oneshot::Sender<Observer>,
+}
+
+impl Opening {
+    /// From now on everything is answered.
+    pub fn open(self, state: AdminState) {
         let scheme = if state.config.load().admin.tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", self.address);
         let watchman = Watchman::new(Arc::clone(&state.config), Arc::clone(&state.metrics), url);
         let observer = Observer::new(state.fleet.clone(), Arc::clone(&state.metrics), watchman);
-        let serving = axum::serve(self.listener, routes(state, observer.clone()));
-        tokio::select! {
-            served = serving.into_future() => served,
-            () = observer.run() => Ok(()),
-        }
+        self.whole.get_or_init(|| routes(state, observer.clone()));
+        // Nobody is there to be told only where nobody is served any more.
+        let _ = self.observer.send(observer);
+    }
+}
+
+/// The answer of what there is, once it is there.
+async fn answer(whole: Arc<OnceLock<Router>>, request: Request) -> Response {
+    if let Some(whole) = whole.get() {
+        let Ok(response) = TowerToHyperService::new(whole.clone()).call(request).await;
+        return response;
+    }
+    match request.uri().path() {
+        "/livez" => "alive\n".into_response(),
+        "/readyz" => (StatusCode::SERVICE_UNAVAILABLE, "starting\n").into_response(),
+        _ => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the router is starting; try again in a moment")
+            .into_response(),
     }
 }
 
@@ -156,5 +196,24 @@ async fn ready(State(state): State<AdminState>) -> Response {
         "ready\n".into_response()
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "no instance is available\n").into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn before_its_state_has_come_it_says_that_it_lives_and_starts() {
+        let whole = Arc::new(OnceLock::new());
+        let ask = async |path: &str| {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            answer(Arc::clone(&whole), request).await.status().as_u16()
+        };
+        assert_eq!([ask("/livez").await, ask("/readyz").await, ask("/metrics").await], [200, 503, 503]);
+        whole.set(Router::new().route("/metrics", get(|| async { "" }))).unwrap();
+        assert_eq!([ask("/metrics").await, ask("/nothing").await], [200, 404]);
     }
 }

@@ -17,7 +17,7 @@ mod reload;
 mod shadow;
 mod token;
 
-pub use admin::{AdminPlane, AdminState, Analyst, ConfigInForce, Deployment, Deployments};
+pub use admin::{AdminPlane, AdminState, Analyst, ConfigInForce, Deployment, Deployments, Opening};
 pub use aws::{FrontDoor, Services};
 pub use diagnosis::{Diagnosis, Held, MissReason, Nearest, Placed, Verdict};
 pub use otlp::OtlpExporter;
