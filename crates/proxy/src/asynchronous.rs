@@ -21,7 +21,7 @@ use isotherm_wire::sagemaker::{
 
 pub(crate) use self::backlog::Backlog;
 use self::bucket::{BadPlace, Place};
-use self::job::Job;
+use self::job::{Job, whole_seconds};
 use crate::call;
 use crate::headers::ascii;
 use crate::rescue::Failure;
@@ -149,7 +149,6 @@ fn job(request: &Decoded, asked: &AsyncInvocation, input: Option<Place>, record:
     };
     let failure = Place::below(failures, &[extension, &format!("{id}-error.out")]);
     let headers = headers_of_operation(&request.head.headers, Operation::InvokeEndpointAsync);
-    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     Ok(Job {
         endpoint: name.to_owned(),
         signed: record.signed.as_ref().map(|(key, region)| (key.to_string(), region.to_string())),
@@ -158,7 +157,7 @@ fn job(request: &Decoded, asked: &AsyncInvocation, input: Option<Place>, record:
         input: input.map(|place| place.uri()),
         answer: answer.map_err(bad_place)?.uri(),
         failure: failure.map_err(bad_place)?.uri(),
-        accepted: seconds,
+        accepted: whole_seconds(SystemTime::now()),
         time_to_live: asked.time_to_live.as_secs(),
         timeout: asked.timeout.as_secs(),
         id,

@@ -25,7 +25,7 @@ pub(super) struct Job {
     pub(super) answer: String,
     /// The place where a failure is told.
     pub(super) failure: String,
-    /// When it was accepted, in seconds of Unix time.
+    /// When it was accepted, in seconds of Unix time; see [`whole_seconds`].
     pub(super) accepted: u64,
     /// How long it may wait, in seconds.
     pub(super) time_to_live: u64,
@@ -62,9 +62,21 @@ impl Job {
     }
 }
 
+/// Unix time in seconds, rounded up: what is counted from it never ends early.
+pub(super) fn whole_seconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    since.as_secs() + u64::from(since.subsec_nanos() > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_counted_in_whole_seconds_never_ends_early() {
+        let at = |milliseconds| SystemTime::UNIX_EPOCH + Duration::from_millis(milliseconds);
+        assert_eq!([1_000_000, 1_000_001, 1_000_999].map(|ms| whole_seconds(at(ms))), [1_000, 1_001, 1_001]);
+    }
 
     #[test]
     fn a_job_is_read_back_as_it_was_written() {

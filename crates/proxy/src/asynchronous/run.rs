@@ -88,10 +88,11 @@ async fn within_its_time(job: &Job, body: Bytes, backlog: &Backlog, worker: &Rc<
         }
         // Others may have an endpoint that can take them.
         drop(turn);
-        if Instant::now() + PAUSE > ends {
+        let left = ends.saturating_duration_since(Instant::now());
+        tokio::time::sleep(PAUSE.min(left)).await;
+        if left <= PAUSE {
             return Err(expired().into());
         }
-        tokio::time::sleep(PAUSE).await;
     }
 }
 

@@ -218,6 +218,7 @@ async fn a_job_that_waited_longer_than_its_time_to_live_is_a_failure() {
         assert_eq!(told["Message"], "The request waited longer than RequestTTLSeconds.", "{id}");
         assert!(!s3.join(format!("b/{id}.out")).exists());
     }
+    assert!(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() >= now + 2, "no time to live ends early");
     assert_eq!(appears(&s3.join("b/in-time.out")).await, b"answer");
     assert_eq!(origin.seen().len(), 1, "only what was in time was run");
 }
