@@ -17,6 +17,9 @@ const FAILED: &str = "failed";
 /// The same where a test that is named did not run.
 const NOT_RUN: &str = "not run";
 
+/// What a row says whose tests all pass and show the whole of it.
+const SHOWN: &str = "shown";
+
 /// A page, line by line.
 #[derive(Debug)]
 pub(super) struct Page {
@@ -49,16 +52,21 @@ impl Page {
         for line in &mut self.lines {
             let Some(row) = Row::read(line) else { continue };
             let outcomes: Vec<Option<bool>> = row.tests().iter().map(|test| results.get(test).copied()).collect();
-            let state = if outcomes.contains(&Some(false)) {
-                FAILED
+            let trouble = if outcomes.contains(&Some(false)) {
+                Some(FAILED)
             } else if outcomes.contains(&None) {
-                NOT_RUN
-            } else if [FAILED, NOT_RUN].contains(&row.cells[2]) {
-                "shown"
+                Some(NOT_RUN)
             } else {
-                continue;
+                None
             };
-            *line = row.with_state(state);
+            // A row that says more than `shown`, such as `in part`, says so after the tests pass again, too.
+            let own = row.cells[2].split(", ").next().filter(|own| ![FAILED, NOT_RUN].contains(own)).unwrap_or(SHOWN);
+            let state = match trouble {
+                None => own.to_owned(),
+                Some(trouble) if own == SHOWN => trouble.to_owned(),
+                Some(trouble) => format!("{own}, {trouble}"),
+            };
+            *line = row.with_state(&state);
         }
         let mut tally = Tally::default();
         for test in self.tests() {
@@ -165,5 +173,14 @@ mod tests {
         assert!(page.lines[2].contains("| not run |"), "{page:?}");
         assert!(page.judge(&results(true)).is_good() && page.lines[2].contains("| shown |"), "{page:?}");
         assert!(page.lines[3].contains("| in part |"));
+    }
+
+    #[test]
+    fn a_row_in_part_that_failed_is_in_part_again_and_not_shown() {
+        let mut page = page(&["| T1 | this | in part | `one_and_all` |"]);
+        page.judge(&Results::from([("one_and_all".to_owned(), false)]));
+        assert!(page.lines[0].contains("| in part, failed |"), "{page:?}");
+        page.judge(&Results::from([("one_and_all".to_owned(), true)]));
+        assert!(page.lines[0].contains("| in part |"), "{page:?}");
     }
 }
