@@ -88,7 +88,7 @@ metric_names! {
     REMAPPED_KEYS = "isotherm_remapped_keys_total",
         "Compared keys whose home became another instance, by the new one";
     REPEATED_REQUESTS = "isotherm_repeated_requests_total",
-        "Requests whose prefix their instance had served within 15 minutes, where the engine says what was cached;          a sample where there are many";
+        "Requests whose prefix their instance had served within 15 minutes, where the engine says what was cached; a sample where there are many";
     REPEATED_MISSES = "isotherm_repeated_misses_total", "Of these, requests of whose prompt nothing was cached";
     ENGINE_SCRAPE_SUCCESS = "isotherm_engine_scrape_success",
         "1 when the last reading of an engine's metrics went well, else 0";
