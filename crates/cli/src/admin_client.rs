@@ -39,9 +39,7 @@ impl AdminFlags {
     pub(crate) fn new(admin: String, token_file: Option<PathBuf>, admin_ca: Option<PathBuf>) -> AdminFlags {
         AdminFlags { admin, token_file, admin_ca }
     }
-}
 
-impl AdminFlags {
     /// The same for another router. A token file that was given is that router's too.
     pub(crate) fn at(&self, url: &str) -> AdminFlags {
         AdminFlags { admin: url.to_owned(), ..self.clone() }

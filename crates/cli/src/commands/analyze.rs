@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use hyper::Method;
 use indicatif::{ProgressBar, ProgressStyle};
 use isotherm_analysis::{CacheSize, Format, Input, Options, Told, Wanted, analyse, page, text};
 use isotherm_engine_model::Profile;
@@ -62,10 +63,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// How many instances there are
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=512),
+    /// How many instances there are [default: 4, or as many as that router has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_INSTANCES)),
           help_heading = "For which fleet")]
-    instances: u32,
+    instances: Option<u32>,
 
     /// Model and accelerators of each [default: llama3.1-70b-tp8-bf16]
     #[arg(long, value_name = "NAME", help_heading = "For which fleet")]
@@ -92,12 +93,18 @@ pub(crate) struct Arguments {
     jobs: Option<u16>,
 }
 
+/// How many instances logs are analysed for, where nobody says.
+const INSTANCES: u32 = 4;
+const MOST_INSTANCES: u32 = 512;
+
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     let profile = match &arguments.profile {
         Some(name) => Profile::named(name).map_err(|error| Failure::Usage(format!("--profile: {error}")))?,
         None => Profile::default(),
     };
-    let inputs = arguments.inputs()?;
+    let router = arguments.router()?;
+    let instances = arguments.instances(router.as_ref())?;
+    let inputs = arguments.inputs(router.as_ref())?;
     if inputs.iter().filter(|input| **input == Input::Standard).count() > 1 {
         return Err(Failure::Usage("standard input (-) can be read only once".to_owned()));
     }
@@ -107,12 +114,12 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
     let analysis = analyse(&inputs, &options, &bar).map_err(|error| Failure::Usage(error.to_string()));
     bar.0.finish_and_clear();
     let analysis = analysis?;
-    let cache = CacheSize { tokens: profile.kv_capacity_tokens, instances: arguments.instances };
+    let cache = CacheSize { tokens: profile.kv_capacity_tokens, instances };
     let recommendation = if arguments.simulate == 0 {
         None
     } else {
         let bar = Searching::new();
-        let found = analysis.recommend(&arguments.wanted(profile), &bar).map_err(scenario_file::failure);
+        let found = analysis.recommend(&arguments.wanted(profile, instances), &bar).map_err(scenario_file::failure);
         bar.0.finish_and_clear();
         found?
     };
@@ -128,24 +135,39 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
 }
 
 impl Arguments {
-    /// The logs, or what the router keeps.
-    fn inputs(&self) -> Result<Vec<Input>, Failure> {
-        let Some(router) = &self.router else { return Ok(self.logs.iter().map(|path| Input::new(path)).collect()) };
-        let client =
-            AdminClient::new(&AdminFlags::new(router.clone(), self.token_file.clone(), self.admin_ca.clone()))?;
-        let log = client.get("/api/requests.jsonl")?;
-        if log.is_empty() {
-            return Err(Failure::Usage(format!("the router at {router} has answered no request yet")));
-        }
-        Ok(vec![Input::Text { name: router.clone(), log: log.as_ref().into() }])
+    /// The router that was asked for, and what it is called.
+    fn router(&self) -> Result<Option<(&str, AdminClient)>, Failure> {
+        let Some(router) = &self.router else { return Ok(None) };
+        let flags = AdminFlags::new(router.clone(), self.token_file.clone(), self.admin_ca.clone());
+        Ok(Some((router, AdminClient::new(&flags)?)))
     }
 
-    fn wanted(&self, profile: Profile) -> Wanted {
+    fn instances(&self, router: Option<&(&str, AdminClient)>) -> Result<u32, Failure> {
+        if let Some(instances) = self.instances {
+            return Ok(instances);
+        }
+        let Some((_, client)) = router else { return Ok(INSTANCES) };
+        let listed = client.call(Method::GET, "/api/instances", None)?;
+        let count = listed["instances"].as_array().map_or(0, Vec::len);
+        Ok((count as u32).clamp(1, MOST_INSTANCES))
+    }
+
+    /// The logs, or what the router keeps.
+    fn inputs(&self, router: Option<&(&str, AdminClient)>) -> Result<Vec<Input>, Failure> {
+        let Some((name, client)) = router else { return Ok(self.logs.iter().map(|path| Input::new(path)).collect()) };
+        let log = client.get("/api/requests.jsonl")?;
+        if log.is_empty() {
+            return Err(Failure::Usage(format!("the router at {name} has answered no request yet")));
+        }
+        Ok(vec![Input::Text { name: (*name).to_owned(), log: log.as_ref().into() }])
+    }
+
+    fn wanted(&self, profile: Profile, instances: u32) -> Wanted {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         Wanted {
-            instances: self.instances,
+            instances,
             profile: Arc::new(profile),
-            users: self.users.unwrap_or_else(|| users_for(self.instances)),
+            users: self.users.unwrap_or_else(|| users_for(instances)),
             think: Duration::from_secs(2),
             goal: self.goal.clone(),
             seeds: self.seeds,
