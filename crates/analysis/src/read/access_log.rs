@@ -60,7 +60,11 @@ fn chain(blocks: &[String], line: &Line) -> Result<Vec<Block>, String> {
     let length = ends.and_then(<[u32]>::last).map_or(u64::from(each) * blocks.len() as u64, |last| u64::from(*last));
     // Spread the tokens that the engine counted; without them, text of ordinary length.
     let units_until = |end: u64| match line.prompt_tokens {
-        Some(tokens) => tokens * u64::from(crate::chain::UNITS_PER_TOKEN) * end / length.max(1),
+        // A log may hold any number; the product of three does not fit where each does.
+        Some(tokens) => {
+            let units = u128::from(tokens) * u128::from(crate::chain::UNITS_PER_TOKEN) * u128::from(end);
+            u64::try_from(units / u128::from(length.max(1))).unwrap_or(u64::MAX)
+        }
         None => end * u64::from(text_units(&[b'x'; 1_000])) / 1_000,
     };
     let end_of = |block: usize| ends.map_or(u64::from(each) * (block as u64 + 1), |ends| u64::from(ends[block]));
@@ -71,7 +75,7 @@ fn chain(blocks: &[String], line: &Line) -> Result<Vec<Block>, String> {
         let end = end_of(number);
         chain.push(Block {
             hash: extend_by_id(0, hash(block)?),
-            units: (units_until(end) - units_until(begin)) as u32,
+            units: u32::try_from(units_until(end) - units_until(begin)).unwrap_or(u32::MAX),
             characters: (end - begin) as u32,
             generated: is_answer(number),
         });
@@ -96,6 +100,13 @@ mod tests {
         );
         let mut entry = None;
         (read(line.as_bytes(), &mut |read| entry = Some(read)).unwrap(), entry)
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_read() {
+        let more = format!(r#","blocks":["00ff","ab"],"ends":[64,{}],"prompt_tokens":{}"#, u32::MAX, u64::MAX);
+        let Content::Chain(blocks) = read_line(&more, 200).1.unwrap().content else { panic!("a chain was there") };
+        assert_eq!(blocks.last().map(|block| block.units), Some(u32::MAX));
     }
 
     #[test]
