@@ -143,7 +143,7 @@ fn table(findings: &[Finding]) -> String {
         table.row([&finding.check, verdict, &finding.subject, &lines.next().unwrap_or_default()]);
         lines.for_each(|line| _ = table.row(["", "", "", &line]));
     }
-    table.to_string() + "\n"
+    table.to_string()
 }
 
 /// Text in lines of at most [`WIDTH`] characters, a longer word in one of its own. What engines said must not steer the
