@@ -112,14 +112,13 @@ impl OwnPace {
     /// An instance that gets nothing is slowly forgotten and believed to be as the others are, so that it is tried again.
     pub(crate) fn milliseconds_per_token(&self, all: &Pace, common: f64) -> f64 {
         let same = common / SAME..common * SAME;
-        // What fades brings the slope only nearer to that of all: nearly always this is the end.
-        if same.contains(&self.own.slope(common, OTHERS_COUNT, 1.0)) {
-            return common;
-        }
-        let kept = self.kept(all);
-        let own = self.own.slope(common, OTHERS_COUNT, kept);
-        let unsure = (own - common).abs() <= STANDARD_ERRORS * self.own.standard_error(kept);
-        if same.contains(&own) || unsure { common } else { own }
+        let stands_out = |kept| {
+            let own = self.own.slope(common, OTHERS_COUNT, kept);
+            let unsure = || (own - common).abs() <= STANDARD_ERRORS * self.own.standard_error(kept);
+            (!same.contains(&own) && !unsure()).then_some(own)
+        };
+        // What fades brings the slope nearer to that of all and widens its error: nearly always this is the end.
+        stands_out(1.0).and_then(|_| stands_out(self.kept(all))).unwrap_or(common)
     }
 
     /// What is left of the weight of this instance's observations while others were made.

@@ -40,7 +40,7 @@ pub(super) struct Candidate {
     distance: Distance,
 }
 
-/// The weights of some instances.
+/// The weights of those among which a key chooses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Weights {
     None,
@@ -108,10 +108,11 @@ impl<T: Clone> VariantState<T> {
             served |= serves;
             in_service |= !instance.draining;
             if serves && !instance.draining && !instance.health.is_down() {
-                let of_key = |key| Distance::unweighed(key, instance.standing);
-                let distance = request.key.map(of_key).unwrap_or_default();
-                candidates.push(Candidate { index, distance });
-                weights.note(instance.weight_at(now));
+                let distance = request.key.map(|key| {
+                    weights.note(instance.weight_at(now));
+                    Distance::unweighed(key, instance.standing)
+                });
+                candidates.push(Candidate { index, distance: distance.unwrap_or_default() });
                 ejected += usize::from(instance.health.is_ejected(now));
             }
         }
@@ -121,7 +122,7 @@ impl<T: Clone> VariantState<T> {
         if !served {
             return Err(Refusal::ModelNotFound);
         }
-        if request.key.is_some() && weights == Weights::Several {
+        if weights == Weights::Several {
             for Candidate { index, distance } in candidates.iter_mut() {
                 *distance = distance.weighed(self.instances[*index].weight_at(now));
             }
@@ -211,7 +212,7 @@ impl<T: Clone> VariantState<T> {
         let home = request.key.and_then(|_| nearest(candidates.iter().copied()));
         let home = home.map(|home| &self.instances[home.index]);
         let (home_id, home_in_flight) = home.map(|home| (home.id.clone(), home.in_flight)).unzip();
-        let ahead = candidates.iter().filter(|one| one.distance.total_cmp(&chosen.distance).is_lt()).count();
+        let ahead = || candidates.iter().filter(|one| one.distance.total_cmp(&chosen.distance).is_lt()).count();
         let prompt = self.looked_up(request);
         let instance = &mut self.instances[chosen.index];
         instance.in_flight += 1;
@@ -228,7 +229,7 @@ impl<T: Clone> VariantState<T> {
             in_flight: instance.in_flight,
             reason: pick.reason,
             cause: pick.cause,
-            place: request.key.map(|_| ahead as u32),
+            place: request.key.map(|_| ahead() as u32),
             eligible: candidates.len() as u32,
             expected_cached_tokens: work.as_ref().map(|work| work.cached as u64),
         };

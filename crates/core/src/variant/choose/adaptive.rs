@@ -47,11 +47,13 @@ pub(super) fn best<T>(
     scores.clear();
     scores.extend(open.iter().map(|(_, instance)| score(adaptive, prompt, instance, open.now)));
     let is_new = prompt.bytes_of(adaptive.known_blocks()) as f64 <= NEW * prompt.bytes() as f64;
-    let least = open.iter().zip(&scores).min_by(|(_, one), (_, other)| one.total_cmp(other));
-    let chosen = least.and_then(|((_, least), &best)| {
-        let (share, waiting) = match is_new {
-            true => (NEW_TIE_SHARE, least.beliefs.waiting.tokens() + NEW_TIE_SHARE * adaptive.tokens(prompt.bytes())),
-            false => (TIE_SHARE, f64::INFINITY),
+    let least = scores.iter().enumerate().min_by(|(_, one), (_, other)| one.total_cmp(other));
+    let chosen = least.and_then(|(at, &best)| {
+        let (share, waiting) = match is_new.then(|| open.iter().nth(at)).flatten() {
+            Some((_, least)) => {
+                (NEW_TIE_SHARE, least.beliefs.waiting.tokens() + NEW_TIE_SHARE * adaptive.tokens(prompt.bytes()))
+            }
+            None => (TIE_SHARE, f64::INFINITY),
         };
         let bound = if explore { best * NOT_MUCH_WORSE } else { best + (best * share).max(TIE_MILLISECONDS) };
         let is_equal = |instance: &Instance<T>, score: f64| {
