@@ -31,6 +31,8 @@ struct Choice<'a> {
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 struct Delta<'a> {
+    /// Engines open a stream with it, some of them before there is a token.
+    role: Option<IgnoredAny>,
     #[serde(borrow)]
     content: Content<'a>,
     #[serde(borrow)]
@@ -78,6 +80,12 @@ impl<'a> Answer<'a> {
             parts.iter().any(|part| part.filled)
         };
         self.choices.iter().any(|choice| filled(&choice.delta))
+    }
+
+    /// Whether a chunk comes after the one that tells the role: a token, even one without text of its own (half a letter,
+    /// a special token), or the end.
+    pub(crate) fn is_generated(&self) -> bool {
+        self.choices.iter().any(|choice| choice.delta.role.is_none())
     }
 
     /// The words of the first choice: what a client would show, and send back with the next question.
@@ -172,6 +180,15 @@ mod tests {
         ] {
             assert!(has_token(delta), "{delta}");
         }
+    }
+
+    #[test]
+    fn what_tells_the_role_is_not_generated_yet_and_what_follows_is() {
+        let is_generated = |json: &str| Answer::parse(json.as_bytes()).unwrap().is_generated();
+        assert!(!is_generated(r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#));
+        assert!(!is_generated(r#"{"choices":[],"usage":{"completion_tokens":1}}"#));
+        assert!(is_generated(r#"{"choices":[{"delta":{"content":""}}]}"#));
+        assert!(is_generated(r#"{"choices":[{"delta":{"role":null},"finish_reason":"stop"}]}"#));
     }
 
     #[test]

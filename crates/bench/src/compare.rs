@@ -122,7 +122,8 @@ impl Comparison {
         let prediction = instances.and_then(|instances| run.prediction(instances));
         let predicted = prediction.and_then(|prediction| predicted_for(strategy, &prediction));
         let summary = StrategySummary::of(strategy, &run.records, instances).with_predicted_hit_rate(predicted);
-        let counted = Counted { strategy, requests: summary.requests, errors: summary.errors };
+        let first_failure = run.records.iter().find_map(|record| record.failure.as_ref());
+        let counted = Counted { strategy, requests: summary.requests, errors: summary.errors, first_failure };
         self.report.invalid.extend(objections(&counted, engine_lag, run.client_lag, self.report.speed));
         self.report.instances = instances;
         self.report.strategies.push(summary);

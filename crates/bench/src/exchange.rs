@@ -93,10 +93,12 @@ impl Exchange {
         self.home = header("x-isotherm-home");
     }
 
-    /// Reads a stream to its end, which `[DONE]` must announce.
+    /// Reads a stream to its end, which `[DONE]` must announce. Where the engine counts tokens and none had text, the
+    /// first chunk behind the role's came with the first of them.
     async fn read_stream(&mut self, mut body: Incoming, clock: &Clock) -> Result<(), Failure> {
         let mut events = EventReader::default();
         let mut done = false;
+        let mut first_without_text = None;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| truncated(describe(&error)))?;
             let Ok(piece) = frame.into_data() else { continue };
@@ -110,6 +112,9 @@ impl Exchange {
                 if self.first_token.is_none() && answer.has_token() {
                     self.first_token = Some(now);
                 }
+                if first_without_text.is_none() && answer.is_generated() {
+                    first_without_text = Some(now);
+                }
                 self.usage = answer.usage.unwrap_or(self.usage);
                 self.text.extend(answer.text());
                 Ok(())
@@ -117,6 +122,9 @@ impl Exchange {
         }
         if !done {
             return Err(truncated("the stream ended without [DONE]".to_owned()));
+        }
+        if self.first_token.is_none() && self.usage.completion_tokens.is_some_and(|tokens| tokens > 0) {
+            self.first_token = first_without_text;
         }
         if self.first_token.is_none() {
             return Err(Failure { kind: FailureKind::Malformed, detail: "the stream held no token".to_owned() });

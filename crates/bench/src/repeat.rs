@@ -50,7 +50,7 @@ pub fn repeat<F: Fleet>(
             let engine_lag = fleet.stop().map_err(CompareError::Fleet)?;
             let Replay { run, client_lag, requests, errors, first_failure } = outcome?;
             let name = format!("{strategy}, seed {seed}");
-            let counted = Counted { strategy: &name, requests, errors };
+            let counted = Counted { strategy: &name, requests, errors, first_failure: first_failure.as_ref() };
             repeated.invalid.extend(objections(&counted, engine_lag, client_lag, options.speed));
             repeated.first_failure = repeated.first_failure.or(first_failure);
             runs.push(run);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use isotherm_report::Failure;
+
 /// How late something woke, in wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lag {
@@ -34,6 +36,8 @@ pub(crate) struct Counted<'a> {
     pub(crate) requests: u64,
     /// How many of these failed.
     pub(crate) errors: u64,
+    /// What the first of these met.
+    pub(crate) first_failure: Option<&'a Failure>,
 }
 
 /// The reasons to distrust a strategy's run, one sentence each.
@@ -54,9 +58,13 @@ pub(crate) fn objections(run: &Counted<'_>, engines: Option<Lag>, client: Lag, s
     engines.into_iter().for_each(|lag| late("the emulated engines", lag));
     late("the load generator", client);
     if run.errors as f64 > MAX_ERRORS * run.requests as f64 {
+        let first = run.first_failure.map(|first| format!(" (the first: {}: {})", first.kind, first.detail));
         objections.push(format!(
-            "{}: {} of {} requests failed; the figures are those of the others",
-            run.strategy, run.errors, run.requests
+            "{}: {} of {} requests failed{}; the figures are those of the others",
+            run.strategy,
+            run.errors,
+            run.requests,
+            first.unwrap_or_default(),
         ));
     }
     objections
@@ -70,9 +78,11 @@ fn milliseconds(time: Duration) -> f64 {
 mod tests {
     use std::time::Duration;
 
+    use isotherm_report::{Failure, FailureKind};
+
     use super::{Counted, Lag, objections};
 
-    const RUN: Counted<'_> = Counted { strategy: "RANDOM", requests: 500, errors: 0 };
+    const RUN: Counted<'_> = Counted { strategy: "RANDOM", requests: 500, errors: 0, first_failure: None };
 
     fn lag(p99_ms: u64) -> Lag {
         Lag { p99: Duration::from_millis(p99_ms), max: Duration::from_millis(3 * p99_ms) }
@@ -100,6 +110,15 @@ mod tests {
         assert_eq!(
             objections(&run, None, Lag::default(), 1.0),
             ["RANDOM: 6 of 500 requests failed; the figures are those of the others"]
+        );
+        let first = Failure { kind: FailureKind::Timeout, detail: "no complete answer in 60s".to_owned() };
+        run.first_failure = Some(&first);
+        assert_eq!(
+            objections(&run, None, Lag::default(), 1.0),
+            [
+                "RANDOM: 6 of 500 requests failed (the first: timeout: no complete answer in 60s); the figures are those of \
+              the others"
+            ]
         );
     }
 

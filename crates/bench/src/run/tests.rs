@@ -65,6 +65,20 @@ fn sends_as_many_as_asked_one_at_a_time_for_each_user_over_one_connection() {
 }
 
 #[test]
+fn tokens_without_text_are_an_answer_if_the_engine_counts_them() {
+    let mock = Mock::start(|_, _| {
+        let mut steps = stream(0, 100, 64);
+        steps.insert(1, Step::Wait(Duration::from_millis(20)));
+        steps.insert(2, event(r#"{"choices":[{"delta":{"content":""},"finish_reason":"length"}]}"#));
+        steps[3] = event(r#"{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":2}}"#);
+        Answer::sse(steps)
+    });
+    let run = drive(&mock, 1, &options(0, 2));
+    assert!(run.records.iter().all(|record| record.failure.is_none()), "{run:?}");
+    assert!(run.records.iter().all(|record| record.ttft() >= Some(Duration::from_millis(20))), "{run:?}");
+}
+
+#[test]
 fn failures_are_told_apart_and_never_sent_again() {
     let mock = Mock::start(|number, _| match number {
         0 => Answer::json(503, r#"{"error":{"message":"no instance"}}"#),
