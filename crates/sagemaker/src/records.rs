@@ -5,6 +5,8 @@
 //! word. An endpoint's record holds its configuration and models as they were when it was created or updated:
 //! deleting those later does not change what runs.
 
+use std::num::NonZeroU32;
+
 use isotherm_core::StrategyName;
 use isotherm_store::{StoreError, Table, Transaction};
 use serde::{Deserialize, Serialize};
@@ -202,6 +204,9 @@ pub struct VariantRecord {
     /// What tags ask prefix keys to be made of.
     #[serde(default)]
     pub keying: Keying,
+    /// The most requests in flight on each of its instances that was asked for by tag or environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_in_flight: Option<NonZeroU32>,
     /// The share of traffic that it should get.
     pub desired_weight: f64,
     /// The share that it gets.
@@ -312,6 +317,9 @@ pub struct ComponentPlan {
     pub models: Vec<ModelRecord>,
     /// A strategy of Isotherm's own that the container's environment asks for.
     pub strategy: Option<StrategyName>,
+    /// The most requests in flight on each copy that the container's environment asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_in_flight: Option<NonZeroU32>,
 }
 
 impl ComponentPlan {

@@ -3,12 +3,14 @@
 //! Strategies that SageMaker does not know are asked for beside its model: by the tag [`STRATEGY_TAG`] of an endpoint
 //! configuration (for all its variants), or by [`STRATEGY_VARIABLE`] in the environment of a model's or component's
 //! container, which beats the tag. Both beat `RoutingConfig`. What `PREFIX_AWARE` makes a key of is asked for by the tags
-//! [`CANONICAL_TAG`] and [`BREAKPOINTS_TAG`].
+//! [`CANONICAL_TAG`] and [`BREAKPOINTS_TAG`]; how many requests an instance has at a time, by [`BOUND_TAG`] or
+//! [`BOUND_VARIABLE`].
+
+use std::num::NonZeroU32;
 
 use isotherm_core::{
     ConcurrencyThreshold, PrefixAware, PrefixLength, Rollout, Routing, SpillRule, Strategy, StrategyName,
 };
-
 use serde::{Deserialize, Serialize};
 
 use crate::records::{ComponentPlan, VariantRecord};
@@ -25,6 +27,19 @@ pub const BREAKPOINTS_TAG: &str = "isotherm:client-breakpoints";
 
 /// The environment variable of a container that asks for `ROUND_ROBIN` or `ADAPTIVE`.
 pub const STRATEGY_VARIABLE: &str = "ISOTHERM_ROUTING_STRATEGY";
+
+/// The tag of an endpoint configuration that bounds what is in flight on each instance or copy; the rest waits in the
+/// variant's or component's queue.
+pub const BOUND_TAG: &str = "isotherm:max-in-flight";
+
+/// The environment variable of a container that does the same for that model alone.
+pub const BOUND_VARIABLE: &str = "ISOTHERM_MAX_IN_FLIGHT";
+
+/// What a container's environment says to the router alone: a change of it starts no instance anew.
+pub const VARIABLES: [&str; 2] = [STRATEGY_VARIABLE, BOUND_VARIABLE];
+
+/// The highest bound, as in the configuration file.
+const HIGHEST_BOUND: u32 = 1_000_000;
 
 /// How requests find their instance of a variant.
 pub fn of_variant(variant: &VariantRecord) -> Routing {
@@ -87,12 +102,39 @@ pub fn asked_by_environment(environment: &Environment) -> Result<Option<Strategy
     environment.get(STRATEGY_VARIABLE).map(|value| parse(value, STRATEGY_VARIABLE)).transpose()
 }
 
+/// The most requests in flight on each instance that the tags of an endpoint configuration ask for.
+///
+/// # Errors
+///
+/// A value that is no bound.
+pub fn bound_by_tags(tags: &[Tag]) -> Result<Option<NonZeroU32>, NotOurs> {
+    let tag = tags.iter().find(|tag| tag.key == BOUND_TAG);
+    tag.map(|tag| bound(&tag.value, BOUND_TAG)).transpose()
+}
+
+/// The most requests in flight on each instance or copy that the environment of a container asks for.
+///
+/// # Errors
+///
+/// A value that is no bound.
+pub fn bound_by_environment(environment: &Environment) -> Result<Option<NonZeroU32>, NotOurs> {
+    environment.get(BOUND_VARIABLE).map(|value| bound(value, BOUND_VARIABLE)).transpose()
+}
+
 /// A value that can't be asked for beside SageMaker's model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotOurs {
     /// Not a strategy of Isotherm's own.
     #[error("{place} must be ROUND_ROBIN or ADAPTIVE, not {given:?}; RoutingConfig names the other strategies")]
     Strategy {
+        /// The tag or the variable.
+        place: &'static str,
+        /// Its value.
+        given: String,
+    },
+    /// Not a number of requests.
+    #[error("{place} must be a whole number from 1 to {HIGHEST_BOUND}, not {given:?}")]
+    Bound {
         /// The tag or the variable.
         place: &'static str,
         /// Its value.
@@ -113,6 +155,11 @@ fn parse(value: &str, place: &'static str) -> Result<StrategyName, NotOurs> {
         Ok(name @ (StrategyName::RoundRobin | StrategyName::Adaptive)) => Ok(name),
         _ => Err(NotOurs::Strategy { place, given: value.to_owned() }),
     }
+}
+
+fn bound(value: &str, place: &'static str) -> Result<NonZeroU32, NotOurs> {
+    let bound = value.parse().ok().filter(|bound: &NonZeroU32| bound.get() <= HIGHEST_BOUND);
+    bound.ok_or_else(|| NotOurs::Bound { place, given: value.to_owned() })
 }
 
 fn full(strategy: Strategy) -> Routing {
@@ -193,6 +240,23 @@ mod tests {
         assert_eq!(Keying::asked_by_tags(&[]), Ok(Keying::default()));
         let refused = Keying::asked_by_tags(&[tag(CANONICAL_TAG, "yes")]).unwrap_err();
         assert_eq!(refused.to_string(), "isotherm:canonical-json must be true or false, not \"yes\"");
+    }
+
+    #[test]
+    fn a_bound_is_asked_for_by_tag_or_environment() {
+        let by_tag = |value: &str| bound_by_tags(&[Tag { key: BOUND_TAG.to_owned(), value: value.to_owned() }]);
+        let by_environment =
+            |value: &str| bound_by_environment(&Environment::from([(BOUND_VARIABLE.to_owned(), value.to_owned())]));
+        assert_eq!(
+            (by_tag("64"), by_environment("1000000")),
+            (Ok(NonZeroU32::new(64)), Ok(NonZeroU32::new(1_000_000)))
+        );
+        assert_eq!((bound_by_tags(&[]), bound_by_environment(&Environment::default())), (Ok(None), Ok(None)));
+        for wrong in ["0", "-1", "1000001", "many", ""] {
+            let expected = format!("isotherm:max-in-flight must be a whole number from 1 to 1000000, not {wrong:?}");
+            assert_eq!(by_tag(wrong).unwrap_err().to_string(), expected);
+            assert!(by_environment(wrong).unwrap_err().to_string().starts_with("ISOTHERM_MAX_IN_FLIGHT must be "));
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::records::{
     ComponentPlan, ComponentTransition, Deployed, EndpointRecord, InferenceComponentRecord, ModelRecord, Transition,
     VariantRecord,
 };
-use crate::routing::STRATEGY_VARIABLE;
+use crate::routing::VARIABLES;
 use crate::shapes::{ComponentSpecification, ProductionVariant, Timestamp};
 
 /// Begins what an endpoint's record asks for, unless that is under way. True if something began.
@@ -97,15 +97,15 @@ fn what_runs(config: &ProductionVariant) -> ProductionVariant {
 fn models_of(deployed: &Deployed, variant: &VariantRecord) -> Vec<ModelRecord> {
     let pools = variant.config.instance_pools.iter().flatten();
     let names = variant.config.model_name.iter().chain(pools.filter_map(|pool| pool.model_name_override.as_ref()));
-    names.filter_map(|name| deployed.model(name)).map(without_strategy).collect()
+    names.filter_map(|name| deployed.model(name)).map(without_routing).collect()
 }
 
 /// A model without what only says how requests are routed.
-fn without_strategy(model: &ModelRecord) -> ModelRecord {
+fn without_routing(model: &ModelRecord) -> ModelRecord {
     let mut model = model.clone();
     let containers = model.settings.primary_container.iter_mut().chain(model.settings.containers.iter_mut().flatten());
     for container in containers {
-        container.environment.remove(STRATEGY_VARIABLE);
+        container.environment.retain(|name, _| !VARIABLES.contains(&name.as_str()));
     }
     model
 }
@@ -115,13 +115,13 @@ fn runs_the_same_component(old: &ComponentPlan, new: &ComponentPlan) -> bool {
         let mut one = one.clone();
         one.scheduling_config = None;
         if let Some(container) = &mut one.container {
-            container.environment.remove(STRATEGY_VARIABLE);
+            container.environment.retain(|name, _| !VARIABLES.contains(&name.as_str()));
         }
         one
     };
     let what_runs = |plan: &ComponentPlan| {
         let specifications: Vec<_> = plan.specifications.iter().map(specification).collect();
-        (specifications, plan.models.iter().map(without_strategy).collect::<Vec<_>>())
+        (specifications, plan.models.iter().map(without_routing).collect::<Vec<_>>())
     };
     what_runs(old) == what_runs(new)
 }

@@ -1,5 +1,6 @@
 //! An endpoint as the fleet is to route it: what its record and its progress come to.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use isotherm_config::{Health, Name, NameError, TrafficWeight};
@@ -58,13 +59,14 @@ pub(super) fn topology<'a>(
         let instances: Vec<_> = if has_components { Vec::new() } else { instances.collect() };
         let is_shadow = deployed.shadow_variants.iter().any(|one| one.config.variant_name == group);
         let weight = if is_shadow { variant.desired_weight } else { weight(record, progress, &group, revision) };
+        let in_force = in_force(record, progress, &group, variant);
         let managed = ManagedVariant {
             name: group.parse()?,
             revision,
             weight: TrafficWeight::new(weight).unwrap_or_default(),
-            routing: routing_of(record, progress, &group, variant),
+            routing: routing::of_variant(in_force),
             health: health(instances.iter().map(|(_, reached)| reached)),
-            instances: routed(&instances, weight > 0.0),
+            instances: routed(&instances, weight > 0.0, in_force.max_in_flight),
         };
         if !is_shadow {
             variants.push(managed);
@@ -121,22 +123,28 @@ fn described<'r>(
 }
 
 /// What stays in place is routed as before until all traffic has moved; then as the new configuration says.
-fn routing_of(record: &EndpointRecord, progress: &Progress, group: &str, variant: &VariantRecord) -> Routing {
+fn in_force<'r>(
+    record: &'r EndpointRecord,
+    progress: &Progress,
+    group: &str,
+    variant: &'r VariantRecord,
+) -> &'r VariantRecord {
     let moved = progress.rollout.as_ref().filter(|rollout| rollout.share >= 1.0);
     let in_place = moved.and_then(|rollout| rollout.groups.iter().find(|it| it.name == group && it.is_in_place()));
     let target = in_place.and(super::orders::coming(record, progress));
     let new = target.and_then(|target| target.all_variants().find(|it| it.config.variant_name == group));
-    routing::of_variant(new.unwrap_or(variant))
+    new.unwrap_or(variant)
 }
 
 /// The instances that may take requests. Where all of them go because traffic has moved away, those that wait there for
 /// room are to be served there: they are not told to drain.
-fn routed(units: &[(&Unit, Reached)], gets_traffic: bool) -> Vec<ManagedInstance> {
+fn routed(units: &[(&Unit, Reached)], gets_traffic: bool, max_in_flight: Option<NonZeroU32>) -> Vec<ManagedInstance> {
     let others_stay = units.iter().any(|(unit, _)| unit.serves());
     let takes_requests = |unit: &Unit| matches!(unit.phase, Phase::InService | Phase::Draining { .. });
     let instance = |(unit, reached): &(&Unit, Reached)| ManagedInstance {
         host: unit.host.as_deref().map(Into::into),
         api_key: reached.api_key.clone(),
+        max_in_flight,
         draining: unit.leaves() && (others_stay || gets_traffic),
         ..ManagedInstance::new(unit.id().as_str(), reached.url.clone())
     };
@@ -183,7 +191,7 @@ fn base<'a>(
     ComponentKind::Base {
         routing: variant.map_or_else(Routing::default, |variant| routing::of_component(plan, variant)),
         health: health(copies.iter().map(|(_, reached)| reached)),
-        copies: routed(&copies, true),
+        copies: routed(&copies, true, plan.max_in_flight.or_else(|| variant?.max_in_flight)),
     }
 }
 

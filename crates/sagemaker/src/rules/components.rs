@@ -88,6 +88,7 @@ fn model(specification: &ComponentSpecification) -> Result<(), ServiceError> {
     }
     if let Some(container) = container {
         routing::asked_by_environment(&container.environment)?;
+        routing::bound_by_environment(&container.environment)?;
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ fn container(container: &ContainerDefinition) -> Result<(), ServiceError> {
         String::from("A container can have ModelDataUrl or ModelDataSource, and not both.")
     })?;
     routing::asked_by_environment(&container.environment)?;
+    routing::bound_by_environment(&container.environment)?;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Tags: which keys are allowed, and the tag that asks for a strategy.
+//! Tags: which keys are allowed, and those that ask for what is ours.
 
 use std::collections::HashSet;
 
@@ -18,6 +18,7 @@ pub(crate) fn check(tags: &[Tag]) -> Result<(), ServiceError> {
     }
     routing::asked_by_tags(tags)?;
     routing::Keying::asked_by_tags(tags)?;
+    routing::bound_by_tags(tags)?;
     Ok(())
 }
 
@@ -35,6 +36,7 @@ mod tests {
         assert_eq!(refusal(&[("a", "1"), ("a", "2")]), "The tag key \"a\" was non-unique within the request.");
         assert_eq!(refusal(&[("AWS:a", "1")]), "Tag keys that begin with \"aws:\" are reserved: \"AWS:a\".");
         assert!(refusal(&[("isotherm:canonical-json", "x")]).starts_with("isotherm:canonical-json must be "));
+        assert!(refusal(&[("isotherm:max-in-flight", "x")]).starts_with("isotherm:max-in-flight must be "));
         assert!(refusal(&[("isotherm:routing-strategy", "x")]).starts_with("isotherm:routing-strategy must be "));
     }
 }

@@ -304,6 +304,22 @@ fn our_strategies_are_asked_for_by_tag_or_environment() {
 }
 
 #[test]
+fn how_much_is_in_flight_is_bounded_by_tag_or_environment() {
+    let bench = Bench::new();
+    bench.ok("CreateModel", model("m"));
+    let asking = json!({ "ModelName": "asking", "PrimaryContainer": { "Image": "vllm",
+        "Environment": { "ISOTHERM_MAX_IN_FLIGHT": "8" } } });
+    bench.ok("CreateModel", asking);
+    let variants = json!([variant("plain"), with(variant("asks"), "ModelName", json!("asking"))]);
+    let tag = json!([{ "Key": "isotherm:max-in-flight", "Value": "64" }]);
+    bench.ok("CreateEndpointConfig", with(config("c", variants), "Tags", tag));
+    bench.ok("CreateEndpoint", json!({ "EndpointName": "e", "EndpointConfigName": "c" }));
+    let record = bench.plane.endpoint("123456789012", "e").unwrap().unwrap();
+    let bounds: Vec<_> = record.serving.variants.iter().filter_map(|variant| variant.max_in_flight).collect();
+    assert_eq!(bounds.iter().map(|bound| bound.get()).collect::<Vec<_>>(), [64, 8]);
+}
+
+#[test]
 fn what_runs_with_another_strategy_than_was_asked_for_is_said() {
     let bench = Bench::new();
     bench.ok("CreateModel", model("m"));

@@ -1,5 +1,7 @@
 //! An endpoint configuration with everything that its variants need, as it goes into an endpoint's record.
 
+use std::num::NonZeroU32;
+
 use isotherm_core::StrategyName;
 use isotherm_store::Records;
 
@@ -20,15 +22,18 @@ pub(super) fn deployed(call: &Call<'_>, records: &impl Records, name: &str) -> R
     let tags =
         records.get(&TAGS, &tags_key(&identity.account, ResourceKind::EndpointConfig.in_arn(), &identity.name))?;
     let tags = tags.unwrap_or_default();
-    let tagged = routing::asked_by_tags(&tags)?;
-    let keying = Keying::asked_by_tags(&tags)?;
+    let tagged = Tagged {
+        strategy: routing::asked_by_tags(&tags)?,
+        keying: Keying::asked_by_tags(&tags)?,
+        max_in_flight: routing::bound_by_tags(&tags)?,
+    };
     let mut models: Vec<ModelRecord> = Vec::new();
     for name in variants.iter().chain(&shadow_variants).flat_map(ProductionVariant::models) {
         if !models.iter().any(|model| model.identity.name.eq_ignore_ascii_case(name)) {
             models.push(call.model(records, name)?);
         }
     }
-    let variant = |config: ProductionVariant| variant(config, &models, (tagged, keying), call.now);
+    let variant = |config: ProductionVariant| variant(config, &models, &tagged, call.now);
     let variants = variants.into_iter().map(variant).collect::<Result<Vec<_>, _>>()?;
     let shadow_variants = shadow_variants.into_iter().map(variant).collect::<Result<Vec<_>, _>>()?;
     Ok(Deployed { config_name: identity.name, settings, models, variants, shadow_variants })
@@ -43,24 +48,32 @@ pub(super) fn say_what_runs_otherwise(endpoint: &str, deployed: &Deployed) {
     }
 }
 
+/// What the tags of the configuration ask for, for all its variants.
+struct Tagged {
+    strategy: Option<StrategyName>,
+    keying: Keying,
+    max_in_flight: Option<NonZeroU32>,
+}
+
 fn variant(
     config: ProductionVariant,
     models: &[ModelRecord],
-    (tagged, keying): (Option<StrategyName>, Keying),
+    tagged: &Tagged,
     now: Timestamp,
 ) -> Result<VariantRecord, ServiceError> {
     let model = models
         .iter()
         .find(|model| config.model_name.as_ref().is_some_and(|name| model.identity.name.eq_ignore_ascii_case(name)));
-    let container = model.and_then(|model| model.settings.container());
-    let asked = container.map(|container| routing::asked_by_environment(&container.environment)).transpose()?.flatten();
-    let strategy = asked.or(tagged);
+    let environment = model.and_then(|model| Some(&model.settings.container()?.environment));
+    let strategy = environment.map(routing::asked_by_environment).transpose()?.flatten();
+    let max_in_flight = environment.map(routing::bound_by_environment).transpose()?.flatten();
     let least = config.managed_scaling().and_then(|scaling| scaling.min_instance_count);
     // A serverless variant runs on one instance, which its descriptions do not mention.
     let instances = config.initial_instance_count.or(least).unwrap_or(1);
     Ok(VariantRecord {
-        strategy,
-        keying,
+        strategy: strategy.or(tagged.strategy),
+        keying: tagged.keying,
+        max_in_flight: max_in_flight.or(tagged.max_in_flight),
         desired_weight: config.initial_variant_weight.unwrap_or(1.0),
         current_weight: 0.0,
         desired_instance_count: instances,

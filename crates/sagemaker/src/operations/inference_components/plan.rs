@@ -12,7 +12,7 @@ use crate::shapes::{ComponentSpecification, Environment};
 ///
 /// # Errors
 ///
-/// A model is not there, or a container's environment asks for an unknown strategy.
+/// A model is not there, or a container's environment asks for what there is not.
 pub(super) fn plan(
     call: &Call<'_>,
     records: &impl Records,
@@ -27,7 +27,9 @@ pub(super) fn plan(
     }
     let strategies = environments(&specifications, &models).map(routing::asked_by_environment);
     let strategy = strategies.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().next();
-    Ok(ComponentPlan { specifications, given_as_list, models, strategy })
+    let bounds = environments(&specifications, &models).map(routing::bound_by_environment);
+    let max_in_flight = bounds.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().next();
+    Ok(ComponentPlan { specifications, given_as_list, models, strategy, max_in_flight })
 }
 
 /// Those of the components' own containers come before those of models.
