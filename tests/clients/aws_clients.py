@@ -54,6 +54,38 @@ class Aws:
         self.wait_in_service(name)
         return name
 
+    def host(self, name, instances=1, most=4):
+        """An endpoint of this name for inference components, in service."""
+        scaling = {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": most}
+        hosts = variant(None, InitialInstanceCount=instances, ManagedInstanceScaling=scaling)
+        del hosts["ModelName"]
+        create = self.sagemaker.create_endpoint_config
+        create(EndpointConfigName=name, ProductionVariants=[hosts], ExecutionRoleArn=ROLE)
+        self.sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
+        self.wait_in_service(name)
+        return name
+
+    def place(self, endpoint, component, copies=1, **specification):
+        """A component in service on an endpoint; of an adapter, its base and its artifact are said."""
+        members = {"Specification": specification}
+        if not specification:
+            needs = {"NumberOfAcceleratorDevicesRequired": 1, "MinMemoryRequiredInMb": 1024}
+            members["Specification"] = {"Container": {"Image": "vllm"}, "ComputeResourceRequirements": needs}
+            members |= {"VariantName": "AllTraffic", "RuntimeConfig": {"CopyCount": copies}}
+        create = self.sagemaker.create_inference_component
+        create(InferenceComponentName=component, EndpointName=endpoint, **members)
+        return self.wait_for_copies(component, copies)
+
+    def wait_for_copies(self, component, copies):
+        """A component's description, once it is in service with so many copies."""
+
+        def there():
+            described = self.sagemaker.describe_inference_component(InferenceComponentName=component)
+            count = described.get("RuntimeConfig", {}).get("CurrentCopyCount", copies)
+            return described["InferenceComponentStatus"] == "InService" and count == copies and described
+
+        return eventually(there)
+
     def wait_in_service(self, endpoint):
         self.sagemaker.get_waiter("endpoint_in_service").wait(EndpointName=endpoint, WaiterConfig=SOON)
         return self.sagemaker.describe_endpoint(EndpointName=endpoint)

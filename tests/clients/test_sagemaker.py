@@ -150,7 +150,15 @@ def test_asynchronous_answers_lie_where_they_were_promised(aws, chat):
 
     lost = invoke(EndpointName=chat, InputLocation="s3://inputs/nothing.json")
     failure = aws.s3 / lost["FailureLocation"].removeprefix("s3://")
-    assert eventually(lambda: failure.read_text())
+    assert "s3://inputs/nothing.json" in eventually(failure.read_text)
+    place.write_text(json.dumps({"nothing": "that an engine knows"}))
+    refused = invoke(EndpointName=chat, InputLocation="s3://inputs/question.json", InferenceId="run-8")
+    assert refused["InferenceId"] == "run-8"
+    failure = aws.s3 / refused["FailureLocation"].removeprefix("s3://")
+    assert json.loads(eventually(failure.read_text))["OriginalStatusCode"] == 400
+    # boto3 itself refuses what is too little.
+    with pytest.raises(aws.runtime.exceptions.ValidationError, match="requestTTLSeconds.*less than or equal to 21600"):
+        invoke(EndpointName=chat, InputLocation="s3://inputs/question.json", RequestTTLSeconds=21_601)
 
 
 def test_lists_come_in_pages(aws):
@@ -238,41 +246,9 @@ def test_other_services_say_what_is_served(aws):
     assert "SageMaker" in refused.value.response["Error"]["Message"]
 
 
-class Components:
-    """An endpoint without a model, and what is placed on its instances."""
-
-    def __init__(self, aws, endpoint):
-        self.aws, self.endpoint = aws, endpoint
-
-    def create(self, name, copies=None, **specification):
-        base = {"VariantName": "AllTraffic", "RuntimeConfig": {"CopyCount": copies}} if copies is not None else {}
-        self.aws.sagemaker.create_inference_component(
-            InferenceComponentName=name, EndpointName=self.endpoint, Specification=specification, **base
-        )
-        return self.wait_in_service(name)
-
-    def wait_in_service(self, name):
-        def in_service():
-            described = self.aws.sagemaker.describe_inference_component(InferenceComponentName=name)
-            return described if described["InferenceComponentStatus"] == "InService" else None
-
-        return eventually(in_service)
-
-    def wait_until_gone(self, name):
-        listed = self.aws.sagemaker.list_inference_components
-        eventually(lambda: not listed(NameContains=name)["InferenceComponents"])
-
-
 def test_inference_components_are_placed_scaled_and_called_by_name(aws):
-    scaling = {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 4}
-    hosts = variant(None, InitialInstanceCount=2, ManagedInstanceScaling=scaling)
-    del hosts["ModelName"]
-    aws.sagemaker.create_endpoint_config(EndpointConfigName="shared", ProductionVariants=[hosts], ExecutionRoleArn=ROLE)
-    aws.sagemaker.create_endpoint(EndpointName="shared", EndpointConfigName="shared")
-    aws.wait_in_service("shared")
-    components = Components(aws, "shared")
-    needs = {"NumberOfAcceleratorDevicesRequired": 2, "MinMemoryRequiredInMb": 1024}
-    base = components.create("base", copies=2, Container={"Image": "vllm"}, ComputeResourceRequirements=needs)
+    aws.host("shared", instances=2)
+    base = aws.place("shared", "base", copies=2)
     assert base["RuntimeConfig"]["CurrentCopyCount"] == 2
 
     answers = [aws.invoke("shared", question(number), InferenceComponentName="base") for number in range(4)]
@@ -280,17 +256,18 @@ def test_inference_components_are_placed_scaled_and_called_by_name(aws):
     with pytest.raises(aws.runtime.exceptions.ValidationError, match="Inference Component Name header is required"):
         aws.invoke("shared", question(1))
 
-    components.create("sql", BaseInferenceComponentName="base", Container={"ArtifactUrl": "s3://adapters/sql"})
+    aws.place("shared", "sql", BaseInferenceComponentName="base", Container={"ArtifactUrl": "s3://adapters/sql"})
     assert aws.invoke("shared", question(1), InferenceComponentName="sql")[0]["Body"].read()
 
     update = aws.sagemaker.update_inference_component_runtime_config
     update(InferenceComponentName="base", DesiredRuntimeConfig={"CopyCount": 4})
-    assert components.wait_in_service("base")["RuntimeConfig"]["CurrentCopyCount"] == 4
+    aws.wait_for_copies("base", 4)
     with pytest.raises(botocore.exceptions.ClientError, match="Please delete inference component"):
         aws.sagemaker.delete_endpoint(EndpointName="shared")
     listed = aws.sagemaker.list_inference_components(EndpointNameEquals="shared", SortBy="Name", SortOrder="Ascending")
     assert [one["InferenceComponentName"] for one in listed["InferenceComponents"]] == ["base", "sql"]
     for name in ("sql", "base"):
         aws.sagemaker.delete_inference_component(InferenceComponentName=name)
-        components.wait_until_gone(name)
+        listed = aws.sagemaker.list_inference_components
+        eventually(lambda: not listed(EndpointNameEquals="shared", NameContains=name)["InferenceComponents"])
     aws.sagemaker.delete_endpoint(EndpointName="shared")

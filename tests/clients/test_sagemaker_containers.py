@@ -139,15 +139,38 @@ def test_a_containers_error_is_a_model_error(own, status, side):
     assert told["Error"]["Message"].startswith(said)
 
 
-def test_a_stream_that_breaks_off_ends_with_an_exception(own):
-    answer = own.runtime.invoke_endpoint_with_response_stream(
-        EndpointName="chat", Body=b"{}", CustomAttributes="break off"
-    )
+def stream_error(aws, meanwhile=lambda: None, **members):
+    """The exception that ends a stream after its beginning, as boto3's own parser reads it."""
+    answer = aws.runtime.invoke_endpoint_with_response_stream(EndpointName="chat", Body=b"{}", **members)
     events = iter(answer["Body"])
     assert next(events)["PayloadPart"]["Bytes"] == b"the beginning"
+    meanwhile()
     with pytest.raises(botocore.eventstream.EventStreamError) as error:
         next(events)
-    assert error.value.response["Error"]["Code"] == "ModelStreamError"
+    return error.value.response["Error"]
+
+
+def test_a_stream_that_breaks_off_ends_with_an_exception(own):
+    error = stream_error(own, CustomAttributes="break off")
+    assert error["Code"] == "ModelStreamError" and error["Message"]
+
+
+def test_a_stream_that_takes_too_long_ends_with_an_exception(strict):
+    error = stream_error(strict, CustomAttributes="stall")
+    assert error == {"Code": "ModelStreamError", "Message": "the answer took too long as a whole"}
+
+
+def test_a_stream_ends_with_an_exception_when_the_router_stops(start, containers, tmp_path):
+    configuration = tmp_path / "isotherm.yaml"
+    configuration.write_text(
+        "timeouts: { shutdown_grace: 1s }\n"
+        f"aws:\n  data_dir: state\n  providers: [{{ static: {{ urls: [{containers[0].url}] }} }}]\n"
+    )
+    router = start("serve", "--config", str(configuration))
+    aws = Aws(router.url)
+    aws.deploy("chat", variant("chat", InitialInstanceCount=1))
+    error = stream_error(aws, meanwhile=router.process.terminate, CustomAttributes="stall")
+    assert error["Code"] == "InternalStreamFailure" and error["Message"]
 
 
 def test_signatures_are_checked(own):

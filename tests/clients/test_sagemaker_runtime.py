@@ -83,24 +83,10 @@ def test_a_session_ends_with_its_instance(aws):
 
 
 def test_an_adapter_is_named_in_answers_and_has_a_cache_of_its_own(aws):
-    scaling = {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 1}
-    hosts = variant(None, InitialInstanceCount=1, ManagedInstanceScaling=scaling)
-    del hosts["ModelName"]
-    aws.sagemaker.create_endpoint_config(EndpointConfigName="tuned", ProductionVariants=[hosts], ExecutionRoleArn=ROLE)
-    aws.sagemaker.create_endpoint(EndpointName="tuned", EndpointConfigName="tuned")
-    aws.wait_in_service("tuned")
-
-    def create(name, specification, **members):
-        create = aws.sagemaker.create_inference_component
-        create(InferenceComponentName=name, EndpointName="tuned", Specification=specification, **members)
-        describe = aws.sagemaker.describe_inference_component
-        eventually(lambda: describe(InferenceComponentName=name)["InferenceComponentStatus"] == "InService")
-
-    needs = {"NumberOfAcceleratorDevicesRequired": 1, "MinMemoryRequiredInMb": 1024}
-    copies = {"VariantName": "AllTraffic", "RuntimeConfig": {"CopyCount": 1}}
-    create("foundation", {"Container": {"Image": "vllm"}, "ComputeResourceRequirements": needs}, **copies)
+    aws.host("tuned")
+    aws.place("tuned", "foundation")
     adapter = {"BaseInferenceComponentName": "foundation", "Container": {"ArtifactUrl": "s3://adapters/translator"}}
-    create("translator", adapter)
+    aws.place("tuned", "translator", **adapter)
 
     def ask(component):
         answer, _ = aws.invoke("tuned", chat("word " * 2000), InferenceComponentName=component)

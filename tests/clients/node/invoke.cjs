@@ -1,26 +1,39 @@
-// Calls an endpoint with AWS's SDK for JavaScript, and prints what came as JSON. Usage: node invoke.cjs ENDPOINT
+// Calls AWS's SDK for JavaScript. Each line of its input is {"command": …, "input": …}; it answers with a line of JSON:
+// what the call returned, its bodies as text and its stream in parts, or the error that it threw.
+const readline = require('node:readline')
 const sdk = require('@aws-sdk/client-sagemaker-runtime')
 
-async function main (EndpointName) {
-  const client = new sdk.SageMakerRuntimeClient({ maxAttempts: 1 })
-  const ContentType = 'application/json'
-  const text = (bytes) => Buffer.from(bytes).toString('utf8')
+const client = new sdk.SageMakerRuntimeClient({ maxAttempts: 1 })
+let headers
+client.middlewareStack.add((next) => async (call) => {
+  const result = await next(call)
+  headers = result.response.headers
+  return result
+}, { step: 'deserialize', priority: 'low' })
 
-  const native = JSON.stringify({ inputs: 'Hello', parameters: { max_new_tokens: 4 } })
-  const answer = await client.send(new sdk.InvokeEndpointCommand({ EndpointName, ContentType, Body: native }))
+const text = (bytes) => Buffer.from(bytes).toString('utf8')
 
-  const chat = { messages: [{ role: 'user', content: 'Count to ten.' }], max_tokens: 12, stream: true }
-  const Body = JSON.stringify(chat)
-  const streamed = await client.send(
-    new sdk.InvokeEndpointWithResponseStreamCommand({ EndpointName, ContentType, Body }))
+async function call ({ command, input }) {
   const parts = []
-  for await (const event of streamed.Body) parts.push(text(event.PayloadPart.Bytes))
-
-  const missing = new sdk.InvokeEndpointCommand({ EndpointName: 'nothing', Body: native })
-  const error = await client.send(missing).then(() => null, ({ name, message }) => ({ name, message }))
-
-  const { InvokedProductionVariant } = answer
-  console.log(JSON.stringify({ InvokedProductionVariant, answer: JSON.parse(text(answer.Body)), parts, error }))
+  try {
+    const { $metadata, Body, ...members } = await client.send(new sdk[command](input))
+    const answer = { ...members, status: $metadata.httpStatusCode, instance: headers['x-isotherm-instance'] }
+    if (Body?.[Symbol.asyncIterator]) {
+      for await (const event of Body) parts.push(text(event.PayloadPart.Bytes))
+    } else if (Body) {
+      answer.body = text(Body)
+    }
+    return { ...answer, parts }
+  } catch (error) {
+    const { $metadata, $response, $fault, ...members } = error
+    return { parts, error: { ...members, name: error.name, message: error.message, status: $metadata?.httpStatusCode } }
+  }
 }
 
-main(process.argv[2])
+async function main () {
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    console.log(JSON.stringify(await call(JSON.parse(line))))
+  }
+}
+
+main()
