@@ -6,7 +6,7 @@ import sys
 import botocore.exceptions
 import pytest
 
-from aws_clients import INSTANCE_TYPE, ROLE, eventually, question
+from aws_clients import INSTANCE_TYPE, ROLE, Load, eventually, question
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="it imports numpy and pandas, for Python 3.11")
 
@@ -66,6 +66,70 @@ def test_a_session_is_begun_used_and_closed(core, endpoint):
     assert invoke(endpoint, {"requestType": "CLOSE"}, session_id=session).closed_session_id == session
     with pytest.raises(botocore.exceptions.ClientError, match=f"Session {session} of endpoint core not found."):
         invoke(endpoint, question(1), session_id=session)
+
+
+def test_its_strategy_switches_and_instances_come_and_go_under_load(aws, core, endpoint):
+    resources, shapes = core.resources, core.shapes
+    even = shapes.ProductionVariant(
+        variant_name="AllTraffic",
+        model_name="core",
+        instance_type=INSTANCE_TYPE,
+        initial_instance_count=2,
+        routing_config=shapes.ProductionVariantRoutingConfig(routing_strategy="LEAST_OUTSTANDING_REQUESTS"),
+    )
+    resources.EndpointConfig.create(endpoint_config_name="core-even", production_variants=[even])
+    instances = aws.router.instances("core")
+    with Load(aws, "core") as load:
+        for config, strategy in (("core-even", "LEAST_OUTSTANDING_REQUESTS"), ("core", "PREFIX_AWARE")):
+            endpoint.endpoint_config_name = config
+            endpoint.update()
+            endpoint.wait_for_status("InService", poll=1)
+            assert endpoint.production_variants[0].routing_config.routing_strategy == strategy
+            load.wait_for(50)
+        assert aws.router.instances("core") == instances, "no instance was started anew"
+        for count in (3, 2):
+            desired = shapes.DesiredWeightAndCapacity(variant_name="AllTraffic", desired_instance_count=count)
+            endpoint.update_weights_and_capacities(desired_weights_and_capacities=[desired])
+            endpoint.wait_for_status("InService", poll=1)
+            assert endpoint.production_variants[0].current_instance_count == count
+            load.wait_for(50)
+    assert load.failures == []
+
+
+def test_a_component_is_placed_scaled_and_called(aws, core):
+    resources, shapes = core.resources, core.shapes
+    aws.host("core-hosts")
+    needs = shapes.InferenceComponentComputeResourceRequirements(
+        number_of_accelerator_devices_required=1, min_memory_required_in_mb=1024
+    )
+    component = resources.InferenceComponent.create(
+        inference_component_name="core-component",
+        endpoint_name="core-hosts",
+        variant_name="AllTraffic",
+        specification=shapes.InferenceComponentSpecification(
+            container=shapes.InferenceComponentContainerSpecification(image="vllm"), compute_resource_requirements=needs
+        ),
+        runtime_config=shapes.InferenceComponentRuntimeConfig(copy_count=1),
+    )
+    component.wait_for_status("InService", poll=1)
+    hosts = resources.Endpoint.get("core-hosts")
+    answer = invoke(hosts, question(1), inference_component_name="core-component")
+    assert json.loads(answer.body.read())[0]["generated_text"]
+    component.update_runtime_configs(desired_runtime_config=shapes.InferenceComponentRuntimeConfig(copy_count=2))
+    component.wait_for_status("InService", poll=1)
+    assert component.runtime_config.current_copy_count == 2
+    with pytest.raises(botocore.exceptions.ClientError, match="Inference Component Name header is required"):
+        invoke(hosts, question(1))
+
+
+def test_lists_go_through_all_pages(core):
+    names = [f"core-page-{number:02}" for number in range(12)]
+    container = core.shapes.ContainerDefinition(image="vllm")
+    for name in names:
+        core.resources.Model.create(model_name=name, primary_container=container, execution_role_arn=ROLE)
+    # Ten come at a time.
+    listed = core.resources.Model.get_all(name_contains="core-page", sort_by="Name", sort_order="Ascending")
+    assert [model.model_name for model in listed] == names
 
 
 def test_an_asynchronous_answer_lies_where_it_was_promised(aws, endpoint):
