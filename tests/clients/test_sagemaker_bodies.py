@@ -1,4 +1,4 @@
-"""Every error whose body AWS is known to send, whole: status, type, body. In test_sagemaker_errors.py clients read them."""
+"""Every error whose body AWS is known to send, whole. Clients read them in test_sagemaker_errors.py."""
 
 import httpx2
 import pytest
@@ -24,8 +24,8 @@ TIMED_OUT = (
 )
 NO_RESPONSE = (
     "Amazon SageMaker could not get a response from the my-ep endpoint. This can occur when CPU or memory utilization "
-    "is high. To check your utilization, see Amazon CloudWatch. To fix this problem, use an instance type with more CPU "
-    "capacity or memory."
+    "is high. To check your utilization, see Amazon CloudWatch. To fix this problem, use an instance type with more "
+    "CPU capacity or memory."
 )
 
 
