@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use isotherm_report::study::html::{document, figure};
+use isotherm_report::study::html::{document, figure, key};
 use isotherm_report::study::picture::{Axis, Lines, escape, percent};
 
 use super::numbers::{tokens, whole};
@@ -128,7 +128,7 @@ fn calibration(told: &Told) -> String {
         series: vec![("reported", points), ("always right", vec![(0.0, 0.0), (1.0, 1.0)])],
         marks: Vec::new(),
     };
-    figure(title, &lines.svg(), &words)
+    with_key(&lines, &words)
 }
 
 /// TTFT P90 over the length, at the thresholds that were tried.
@@ -166,16 +166,10 @@ fn settings(told: &Told) -> String {
         series: lines_of.iter().map(|(name, points)| (name.as_str(), points.clone())).collect(),
         marks: vec![(f64::from(found.prefix_length), chosen.as_str())],
     };
-    let key: String = lines_of
-        .iter()
-        .enumerate()
-        .map(|(place, (name, _))| {
-            format!(
-                "<li><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\"><line class=\"line c{}\" x1=\"0\" x2=\"26\" y1=\"5\" y2=\"5\"/></svg>{}</li>",
-                place % 10,
-                escape(name)
-            )
-        })
-        .collect();
-    format!("{}<ul class=\"key\">{key}</ul>", figure(title, &lines.svg(), &words))
+    with_key(&lines, &words)
+}
+
+/// A picture of several lines, with what each of them is.
+fn with_key(lines: &Lines<'_>, words: &[String]) -> String {
+    format!("{}{}", figure(lines.title, &lines.svg(), words), key(lines.series.iter().map(|(name, _)| *name)))
 }

@@ -128,7 +128,7 @@ fn pictures(study: &Study) -> String {
     if details.is_empty() {
         return String::new();
     }
-    let mut html = key(&details);
+    let mut html = format!("<h2>Pictures</h2>{}", key(details.iter().map(|(name, _)| *name)));
     html.push_str(&distribution(&details));
     let hit_rate = |moment: &Moment| moment.hit_rate;
     html.push_str(&course(study, &details, ("hits", "Hit rate over time", "Hit rate"), hit_rate, percent));
@@ -145,16 +145,16 @@ fn pictures(study: &Study) -> String {
     html
 }
 
-fn key(details: &[(&str, &Detail)]) -> String {
-    let entries: String = details
-        .iter()
-        .enumerate()
-        .map(|(place, (name, _))| {
-            let colour = place % COLOURS;
-            format!("<li><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\"><line class=\"line c{colour}\" x1=\"0\" x2=\"26\" y1=\"5\" y2=\"5\"/></svg>{}</li>", escape(name))
-        })
-        .collect();
-    format!("<h2>Pictures</h2><ul class=\"key\">{entries}</ul>")
+/// Which line is which, for the series of a picture in their order.
+pub fn key<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let entry = |(place, name): (usize, &str)| {
+        format!(
+            "<li><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\"><line class=\"line c{}\" x1=\"0\" x2=\"26\" y1=\"5\" y2=\"5\"/></svg>{}</li>",
+            place % COLOURS,
+            escape(name)
+        )
+    };
+    format!("<ul class=\"key\">{}</ul>", names.enumerate().map(entry).collect::<String>())
 }
 
 fn distribution(details: &[(&str, &Detail)]) -> String {
