@@ -162,7 +162,16 @@ impl<'w> Log<'w> {
     fn fill(&mut self) -> Result<(), LogError> {
         while self.ready.is_empty() && !self.ended {
             let counts = &mut self.counts;
-            let record = self.records.next().map_err(|source| LogError::Read { log: counts.log.clone(), source })?;
+            let record = match self.records.next() {
+                Ok(record) => record,
+                // What stands before the place where a log breaks off is worth as much.
+                Err(cut) if cut.kind() == io::ErrorKind::UnexpectedEof => {
+                    counts.wrong += 1;
+                    counts.what_was_wrong.insert(0, "the log breaks off, so it is not whole".to_owned());
+                    None
+                }
+                Err(source) => return Err(LogError::Read { log: counts.log.clone(), source }),
+            };
             let Some(record) = record else {
                 self.ended = true;
                 break;
@@ -273,5 +282,24 @@ mod tests {
         let (_folder, inputs) = folder(&[("a", b"")]);
         assert!(times(&inputs).1.unwrap_err().to_string().contains("it is empty"));
         assert!(Logs::open(&[Input::File("/nowhere/log".into())], None, &()).is_err());
+    }
+
+    #[test]
+    fn of_a_log_that_breaks_off_the_beginning_is_read_and_the_rest_told() {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        let lines: String = (0..5_000).map(|second| format!("{}\n", body(second))).collect();
+        gzip.write_all(lines.as_bytes()).unwrap();
+        let whole = gzip.finish().unwrap();
+        let array = format!("[{},{},{}", body(1), body(2), &body(3)[..9]);
+        for (log, least) in [(&whole[..whole.len() / 2], 1_000), (array.as_bytes(), 2)] {
+            let (_folder, inputs) = folder(&[("a", log)]);
+            let (found, counts) = times(&inputs);
+            let counts = counts.unwrap().remove(0);
+            assert!(found.len() >= least && counts.wrong >= 1, "{counts:?}");
+            assert!(counts.what_was_wrong[0].contains("breaks off"), "{counts:?}");
+        }
+        let (_folder, inputs) = folder(&[("a", &whole[..12])]);
+        let error = times(&inputs).1.unwrap_err().to_string();
+        assert!(error.contains("breaks off"), "{error}");
     }
 }

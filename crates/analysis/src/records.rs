@@ -8,6 +8,12 @@ const LONGEST_RECORD: usize = 256 << 20;
 /// How much is looked at to tell what a log is.
 const PEEKED: u64 = 4 << 10;
 
+/// Editors put it in front of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// What stands in front of UTF-16, which nothing here reads.
+const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
+
 /// A log with the record last read. Memory is that of the longest record.
 pub(crate) struct Records<'w> {
     reader: Box<dyn BufRead + 'w>,
@@ -40,9 +46,18 @@ pub(crate) struct Record<'r> {
 impl<'w> Records<'w> {
     pub(crate) fn new(mut reader: Box<dyn BufRead + 'w>) -> io::Result<Records<'w>> {
         let mut beginning = Vec::new();
-        reader.by_ref().take(PEEKED).read_to_end(&mut beginning)?;
+        match reader.by_ref().take(PEEKED).read_to_end(&mut beginning) {
+            // Whoever reads on meets it again.
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+            _ => {}
+        }
+        if UTF_16.iter().any(|mark| beginning.starts_with(mark)) {
+            let what = "it is in UTF-16; JSON is UTF-8: iconv -f UTF-16 -t UTF-8 makes it that";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
         let shape = shape(&beginning);
-        let reader = Box::new(io::Cursor::new(beginning).chain(reader));
+        let marked = if beginning.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        let reader = Box::new(io::Cursor::new(beginning.split_off(marked)).chain(reader));
         Ok(Records { reader, shape, record: Vec::new(), number: 0 })
     }
 
@@ -144,7 +159,7 @@ fn too_long() -> io::Error {
 
 /// What a log's beginning tells of its records.
 fn shape(beginning: &[u8]) -> Shape {
-    let text = beginning.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(beginning).trim_ascii_start();
+    let text = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning);
     let squeezed: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).take(8).collect();
     if squeezed.starts_with(br#"{"log":{"#) {
         Shape::Array { har: true }
@@ -204,6 +219,14 @@ mod tests {
     fn lines_are_numbered_and_empty_ones_passed_over() {
         let (found, error) = read("{\"a\":1}\n\n {\"b\":2}\r\n");
         assert_eq!((found, error), (vec![(1, "{\"a\":1}".to_owned()), (3, "{\"b\":2}".to_owned())], None));
+    }
+
+    #[test]
+    fn marks_of_the_encoding_are_no_part_of_a_record() {
+        assert_eq!(read("\u{FEFF}{\"a\":1}\n{\"b\":2}").0, numbered(&["{\"a\":1}", "{\"b\":2}"]));
+        assert_eq!(read("\u{FEFF}[{\"a\":1}]").0, numbered(&["{\"a\":1}"]));
+        let error = Records::new(Box::new(&b"\xFF\xFE{\0"[..])).err().unwrap();
+        assert!(error.to_string().contains("UTF-16"), "{error}");
     }
 
     #[test]

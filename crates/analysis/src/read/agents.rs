@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::Reading;
 use super::mooncake::of_tokens;
+use super::{Reading, wrong};
 use crate::chain::{Block, extend_by_id};
 use crate::entry::{Content, Entry, Session};
 
@@ -34,7 +34,7 @@ struct Request {
 }
 
 pub(super) fn read(record: &[u8], number: u64, each: &mut dyn FnMut(Entry)) -> Result<Reading, String> {
-    let recording: Recording = serde_json::from_slice(record).map_err(|error| error.to_string())?;
+    let recording: Recording = serde_json::from_slice(record).map_err(wrong)?;
     if recording.block_size == 0 {
         return Err("block_size is 0; it must be at least 1".to_owned());
     }

@@ -6,7 +6,7 @@ use isotherm_wire::api::Api;
 use isotherm_wire::usage::Usage;
 use serde_json::value::RawValue;
 
-use super::{Reading, response};
+use super::{Reading, response, wrong};
 use crate::entry::{Content, Entry, Microseconds};
 use crate::timestamp;
 
@@ -98,7 +98,7 @@ struct Found {
 
 impl Found {
     fn look_into(&mut self, json: &[u8], levels: u32) -> Result<(), String> {
-        let members: Members<'_> = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let members: Members<'_> = serde_json::from_slice(json).map_err(wrong)?;
         let text = |key: &&str| serde_json::from_str::<String>(members.get(*key)?.get()).ok();
         let first_time = timestamp::KEYS.iter().find_map(|key| timestamp::parse_json(members.get(*key)?.get()));
         self.at = self.at.or(first_time);

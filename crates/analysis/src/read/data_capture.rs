@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use isotherm_wire::api::Api;
 use serde::Deserialize;
 
-use super::{Reading, bodies, response};
+use super::{Reading, bodies, response, wrong};
 use crate::entry::Entry;
 use crate::timestamp;
 
@@ -38,7 +38,7 @@ struct EventMetadata {
 }
 
 pub(super) fn read(record: &[u8], each: &mut dyn FnMut(Entry)) -> Result<Reading, String> {
-    let record: Record = serde_json::from_slice(record).map_err(|error| error.to_string())?;
+    let record: Record = serde_json::from_slice(record).map_err(wrong)?;
     let Some(input) = record.capture_data.endpoint_input else { return Ok(Reading::Other) };
     let body = input.bytes()?;
     let usage = record.capture_data.endpoint_output.and_then(|output| response::usage(&output.bytes().ok()?));

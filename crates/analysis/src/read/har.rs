@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use super::{Reading, bodies, response};
+use super::{Reading, bodies, response, wrong};
 use crate::entry::Entry;
 use crate::timestamp;
 
@@ -38,7 +38,7 @@ struct Text {
 }
 
 pub(super) fn read(record: &[u8], each: &mut dyn FnMut(Entry)) -> Result<Reading, String> {
-    let record: Record = serde_json::from_slice(record).map_err(|error| error.to_string())?;
+    let record: Record = serde_json::from_slice(record).map_err(wrong)?;
     let api = bodies::api_of_path(&record.request.url);
     let (Some(api), Some(body), "POST") = (api, record.request.post_data, record.request.method.as_str()) else {
         return Ok(Reading::Other);

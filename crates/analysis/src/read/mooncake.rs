@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Reading;
+use super::{Reading, wrong};
 use crate::chain::{Block, extend_by_id, units};
 use crate::entry::{Content, Entry};
 
@@ -20,7 +20,7 @@ struct Record {
 }
 
 pub(super) fn read(record: &[u8], each: &mut dyn FnMut(Entry)) -> Result<Reading, String> {
-    let record: Record = serde_json::from_slice(record).map_err(|error| error.to_string())?;
+    let record: Record = serde_json::from_slice(record).map_err(wrong)?;
     let (found, blocks) = (record.hash_ids.len(), record.input_length.div_ceil(BLOCK_TOKENS) as usize);
     if found != blocks || blocks == 0 {
         return Err(format!(
