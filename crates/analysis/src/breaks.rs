@@ -13,7 +13,7 @@ use isotherm_wire::request::Mark;
 
 pub use self::cause::Cause;
 pub(crate) use self::site::Site;
-use self::site::{SiteKey, Sites};
+use self::site::{Offset, SiteKey, Sites};
 use crate::chain::{Block, TEXT_BLOCK_BYTES, UNITS_PER_TOKEN, extend};
 use crate::known::Known;
 use crate::prompt::{Piece, Prompt, chain_piece};
@@ -32,6 +32,8 @@ pub(crate) struct Breaks {
     known: Known,
     repaired: Known,
     sentences: Known,
+    /// Each beginning of the first block that a prompt did not share.
+    beginnings: Known,
     tools: Tools,
     sites: Sites,
     keep_text: bool,
@@ -65,6 +67,20 @@ struct Difference<'p> {
     offset: usize,
 }
 
+/// What differs, within the piece's text.
+struct Found {
+    start: usize,
+    end: usize,
+    /// It begins to differ at `start`; otherwise somewhere behind.
+    is_exact: bool,
+}
+
+impl Found {
+    fn exactly((start, end): (usize, usize)) -> Found {
+        Found { start, end, is_exact: true }
+    }
+}
+
 impl Breaks {
     /// `keep_text` keeps an example of the text at each place.
     pub(crate) fn new(keep_text: bool) -> Breaks {
@@ -72,6 +88,7 @@ impl Breaks {
             known: Known::new(REMEMBERED),
             repaired: Known::new(REMEMBERED),
             sentences: Known::new(REMEMBERED),
+            beginnings: Known::new(REMEMBERED),
             tools: Tools::default(),
             sites: Sites::default(),
             keep_text,
@@ -86,7 +103,9 @@ impl Breaks {
         let units: u64 = blocks[..count].iter().map(|block| u64::from(block.units)).sum();
         let repaired_units = self.repaired_units(prompt, scope, &mut scratch);
         if let Some(difference) = difference(prompt, count) {
-            self.explain(prompt, &difference, repaired_units.saturating_sub(units), &mut scratch);
+            let before = count.checked_sub(1).map_or(scope, |last| blocks[last].hash);
+            let parted = self.parted(prompt, &difference, before);
+            self.explain(prompt, &difference, parted, repaired_units.saturating_sub(units), &mut scratch);
         }
         blocks.iter().for_each(|block| _ = self.known.insert(block.hash));
         scratch.blocks.iter().for_each(|block| _ = self.repaired.insert(block.hash));
@@ -133,13 +152,20 @@ impl Breaks {
     }
 
     /// Finds the reason for a difference and notes what it costs.
-    fn explain(&mut self, prompt: &Prompt, difference: &Difference<'_>, loss: u64, scratch: &mut Scratch) {
+    fn explain(
+        &mut self,
+        prompt: &Prompt,
+        difference: &Difference<'_>,
+        parted: Option<usize>,
+        loss: u64,
+        scratch: &mut Scratch,
+    ) {
         let least = u64::from(LEAST_LOSS_TOKENS * UNITS_PER_TOKEN);
         let text = prompt.text(difference.of);
         if difference.of.mark == Mark::Tools && loss >= least {
             let canonical = self.tools.canonical(text);
             let (cause, at) = self.cause_within_tools(&canonical, text, difference.offset, scratch);
-            self.note(prompt, difference, cause, at, loss);
+            self.note(prompt, difference, cause, Found::exactly(at), loss);
             return;
         }
         volatile::find(text, &mut scratch.volatile);
@@ -150,7 +176,8 @@ impl Breaks {
                 let key = SiteKey { place: difference.of.place(), cause: found.kind.into() };
                 let value = extend(0, &text[found.start..found.end]);
                 if self.sites.changes(key, masked_offset(found.start, &scratch.volatile), value) {
-                    self.note(prompt, difference, found.kind.into(), (found.start, found.end), loss);
+                    let at = Found::exactly((found.start, found.end));
+                    self.note(prompt, difference, found.kind.into(), at, loss);
                     return;
                 }
             }
@@ -162,8 +189,31 @@ impl Breaks {
                 (_, true) => Cause::OtherOrder,
                 (_, false) => Cause::OtherText,
             };
-            self.note(prompt, difference, cause, behind.difference, behind.units);
+            // Of what came before elsewhere, the whole sentence is what stands in the way.
+            let sentence = Found::exactly(behind.difference);
+            let found = match (cause, parted) {
+                (Cause::OtherText, Some(start)) => Found { start, ..sentence },
+                (Cause::OtherText, None) => Found { is_exact: false, ..sentence },
+                _ => sentence,
+            };
+            self.note(prompt, difference, cause, found, behind.units);
         }
+    }
+
+    /// Where in the piece the first block that is new parts from the earlier ones that stood there; `None` where none is
+    /// known. Remembers its beginnings.
+    fn parted(&mut self, prompt: &Prompt, difference: &Difference<'_>, before: u64) -> Option<usize> {
+        let text = prompt.text(difference.of).get(difference.offset..).unwrap_or_default();
+        let block = &text[..text.len().min(TEXT_BLOCK_BYTES)];
+        let place = extend(before, &[difference.of.mark as u8]);
+        let is_boundary = |at: &usize| block.get(*at).is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000);
+        let mut known = None;
+        for at in (0..=block.len()).filter(is_boundary) {
+            if !self.beginnings.insert(extend(place, &block[..at])) {
+                known = Some(difference.offset + at);
+            }
+        }
+        known
     }
 
     fn cause_within_tools(
@@ -186,12 +236,13 @@ impl Breaks {
         }
     }
 
-    fn note(&mut self, prompt: &Prompt, difference: &Difference<'_>, cause: Cause, at: (usize, usize), loss: u64) {
+    fn note(&mut self, prompt: &Prompt, difference: &Difference<'_>, cause: Cause, found: Found, loss: u64) {
         let text = prompt.text(difference.of);
         let key = SiteKey { place: difference.of.place(), cause };
-        let offset = prompt.characters_before(difference.piece, at.0);
-        let example = self.keep_text.then(|| String::from_utf8_lossy(&text[at.0..at.1.min(at.0 + 80)]).into_owned());
-        self.sites.note(key, offset, loss, example);
+        let offset = prompt.characters_before(difference.piece, found.start);
+        let end = found.end.min(found.start + 80).max(found.start);
+        let example = self.keep_text.then(|| String::from_utf8_lossy(&text[found.start..end]).into_owned());
+        self.sites.note(key, Offset { characters: offset, is_exact: found.is_exact }, loss, example);
     }
 
     /// Remembers the sentences of what was not known of the prompt.

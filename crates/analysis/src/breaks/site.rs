@@ -17,6 +17,14 @@ pub(crate) struct SiteKey {
     pub(crate) cause: Cause,
 }
 
+/// Where within its place a prompt parts from the earlier ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Offset {
+    pub(crate) characters: usize,
+    /// It is there, not somewhere behind.
+    pub(crate) is_exact: bool,
+}
+
 /// What was noted of a place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Site {
@@ -24,6 +32,8 @@ pub(crate) struct Site {
     pub(crate) cause: Cause,
     /// The least and the greatest offset within the place, in characters.
     pub(crate) offsets: (usize, usize),
+    /// These are exact.
+    are_exact: bool,
     /// How many requests parted there.
     pub(crate) requests: u64,
     /// What these would have shared beyond it.
@@ -52,19 +62,24 @@ impl Sites {
     }
 
     /// Notes that a request parted at an offset and lost so much.
-    pub(super) fn note(&mut self, key: SiteKey, offset: usize, lost_units: u64, example: Option<String>) {
+    pub(super) fn note(&mut self, key: SiteKey, offset: Offset, lost_units: u64, example: Option<String>) {
         if self.noted.len() >= MOST_SITES && !self.noted.contains_key(&key) {
             return;
         }
         let site = self.noted.entry(key).or_insert(Site {
             place: key.place,
             cause: key.cause,
-            offsets: (offset, offset),
+            offsets: (offset.characters, offset.characters),
+            are_exact: offset.is_exact,
             requests: 0,
             lost_units: 0,
             example,
         });
-        site.offsets = (site.offsets.0.min(offset), site.offsets.1.max(offset));
+        if offset.is_exact && !site.are_exact {
+            (site.offsets, site.are_exact) = ((offset.characters, offset.characters), true);
+        } else if offset.is_exact || !site.are_exact {
+            site.offsets = (site.offsets.0.min(offset.characters), site.offsets.1.max(offset.characters));
+        }
         site.requests += 1;
         site.lost_units += lost_units;
     }

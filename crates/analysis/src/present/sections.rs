@@ -43,7 +43,8 @@ pub(super) fn notes(findings: &Findings) -> Option<Section> {
     for log in findings.logs.iter().filter(|log| log.wrong > 0) {
         let first = log.what_was_wrong.join("; ");
         let records = if log.wrong == 1 { "one record".to_owned() } else { format!("{} records", whole(log.wrong)) };
-        sentences.push(format!("{}: {records} could not be read: {first}.", log.log));
+        let read_as = log.format.map_or_else(String::new, |format| format!(" as {format}"));
+        sentences.push(format!("{}: {records} could not be read{read_as}: {first}.", log.log));
     }
     sentences.extend(findings.notes.iter().cloned());
     (!sentences.is_empty()).then(|| section("To know", Vec::new(), 0, sentences))
@@ -62,7 +63,8 @@ fn log(findings: &Findings) -> Section {
     for log in &findings.logs {
         let format = log.format.map_or_else(|| "empty".to_owned(), |format| format.to_string());
         let others = if log.others > 0 { format!(", {} other records", whole(log.others)) } else { String::new() };
-        table.push(vec![log.log.clone(), format!("{} requests{others} ({format})", whole(log.requests))]);
+        let wrong = if log.wrong > 0 { format!(", {} unreadable", whole(log.wrong)) } else { String::new() };
+        table.push(vec![log.log.clone(), format!("{} requests{others}{wrong} ({format})", whole(log.requests))]);
     }
     table.push(match findings.span_seconds {
         Some(span) if span > 0.0 => {
@@ -94,8 +96,11 @@ fn shared(findings: &Findings, sharing: &Sharing) -> Section {
     ])];
     if let Some(repaired) = sharing.repaired_hit_rate {
         let gain = repaired - sharing.infinite_hit_rate.value;
-        let what =
-            if gain >= 0.005 { "with what breaks sharing repaired, see below" } else { "nothing breaks sharing" };
+        let what = match findings.breaks.as_deref() {
+            _ if gain >= 0.005 => "with what breaks sharing repaired, see below",
+            Some([_, ..]) => "no times, ids or numbers break sharing; what does, see below",
+            _ => "nothing breaks sharing",
+        };
         table.push(row(["  repaired", &format!("{}: {what}", percent(repaired))]));
     }
     let Distribution { none, p25, p50, p75, p90, .. } = sharing.shared_lengths;
@@ -113,7 +118,8 @@ fn shared(findings: &Findings, sharing: &Sharing) -> Section {
     }
     for hot in &findings.hot_prefixes {
         if hot.share >= 0.01 {
-            let what = format!("{} of the requests begin with the same 4,096 characters", percent(hot.share));
+            let alike = if hot.is_key { "have the prefix of this key" } else { "begin with the same 4,096 characters" };
+            let what = format!("{} of the requests {alike}", percent(hot.share));
             table.push(vec![format!("Hot prefix {}", &hot.hash[..8]), what]);
         }
     }
