@@ -52,6 +52,11 @@ fn of_config(warning: &str) -> Finding {
     } else {
         Verdict::Warning
     };
-    let fix = if fix.is_empty() { "See the configuration." } else { fix };
-    finding(if warning.contains("certificate") { "TLS" } else { CHECK }, verdict, ROUTER, found, fix)
+    let is_of_certificate = warning.contains("certificate");
+    let fix = match (fix, is_of_certificate) {
+        ("", true) => "Put a new one into that file; it is read again by itself, and connections stay.",
+        ("", false) => "See the configuration.",
+        (fix, _) => fix,
+    };
+    finding(if is_of_certificate { "TLS" } else { CHECK }, verdict, ROUTER, found, fix)
 }
