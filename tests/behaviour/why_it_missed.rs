@@ -218,6 +218,10 @@ async fn a_routers_own_log_and_its_last_requests_are_analysed_from_hashes() {
         let off = findings["calibration"]["mean_error"].as_f64().expect("an error");
         assert!(off < 0.05, "beliefs are off by {off}");
     }
+    for told in [&of_router, &live] {
+        let note = told["findings"]["notes"][0].as_str().expect("what cannot be told");
+        assert!(note.contains("hashes of its last requests only"), "{note}");
+    }
     assert!(of_router["recommendation"]["predicted"]["ttft_p50_ms"].as_f64().is_some());
     let log = std::fs::read_to_string(&log).expect("the log");
     assert!(!log.contains("confidential") && log.lines().all(|line| line.len() < 8_000));

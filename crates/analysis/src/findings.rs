@@ -45,6 +45,26 @@ pub struct Findings {
     pub notes: Vec<String>,
 }
 
+impl Findings {
+    /// Adds what the last requests of a running router cannot tell; of `missed` more it did not take the hashes.
+    pub fn are_of_a_router(&mut self, missed: u64) {
+        let mut notes = vec![
+            "A router keeps hashes of its last requests only (diagnostics.memory): what had come before them is not known, \
+             so more of the tokens may have come before than is told here, and what comes again after longer is not seen."
+                .to_owned(),
+        ];
+        if missed > 0 {
+            notes.push(format!(
+                "{missed} requests are left out, as they came faster than hashes are taken \
+                 (diagnostics.requests_per_second): there were more requests a second, and more of the tokens may have \
+                 come before."
+            ));
+        }
+        notes.append(&mut self.notes);
+        self.notes = notes;
+    }
+}
+
 /// Where the tokens of prompts come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

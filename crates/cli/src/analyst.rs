@@ -8,10 +8,11 @@ use isotherm_engine_model::Profile;
 pub(crate) struct OwnRequests;
 
 impl Analyst for OwnRequests {
-    fn analyse(&self, log: Vec<u8>) -> Result<String, String> {
+    fn analyse(&self, log: Vec<u8>, missed: u64) -> Result<String, String> {
         let input = Input::Text { name: "the last requests".to_owned(), log: log.into() };
         let options = Options { most_simulated: 0, ..Options::default() };
-        let analysis = analyse(&[input], &options, &()).map_err(|error| error.to_string())?;
+        let mut analysis = analyse(&[input], &options, &()).map_err(|error| error.to_string())?;
+        analysis.findings.are_of_a_router(missed);
         let cache = CacheSize { tokens: Profile::default().kv_capacity_tokens, instances: 1 };
         let told = Told { findings: analysis.findings, recommendation: None, cache };
         serde_json::to_string(&told).map_err(|error| error.to_string())

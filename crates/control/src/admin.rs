@@ -64,7 +64,7 @@ pub trait Analyst: Send + Sync {
     /// # Errors
     ///
     /// Why nothing can be.
-    fn analyse(&self, log: Vec<u8>) -> Result<String, String>;
+    fn analyse(&self, log: Vec<u8>, missed: u64) -> Result<String, String>;
 }
 
 /// The configuration in force; a reload replaces it.

@@ -113,7 +113,11 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
     let bar = Reading::new(&inputs);
     let analysis = analyse(&inputs, &options, &bar).map_err(|error| Failure::Usage(error.to_string()));
     bar.0.finish_and_clear();
-    let analysis = analysis?;
+    let mut analysis = analysis?;
+    if let Some((_, client)) = &router {
+        let kept = client.call(Method::GET, "/api/requests?limit=0", None)?;
+        analysis.findings.are_of_a_router(kept["missed"].as_u64().unwrap_or_default());
+    }
     let cache = CacheSize { tokens: profile.kv_capacity_tokens, instances };
     let recommendation = if arguments.simulate == 0 {
         None

@@ -92,7 +92,7 @@ pub(crate) async fn analysis(State(state): State<AdminState>) -> Result<Response
     let Some(analyst) = state.analyst.clone() else {
         return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "this router cannot analyse its own requests"));
     };
-    let found = off_the_runtime(move || analyst.analyse(log_of(&state))).await?;
+    let found = off_the_runtime(move || analyst.analyse(log_of(&state), state.metrics.traces().missed())).await?;
     let unfit = |why: String| Problem::new(StatusCode::CONFLICT, why);
     found.map(|json| ([(header::CONTENT_TYPE, "application/json")], json).into_response()).map_err(unfit)
 }
