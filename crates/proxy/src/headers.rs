@@ -54,8 +54,8 @@ pub(crate) const CACHE_DIAGNOSTICS: HeaderName = HeaderName::from_static("x-isot
 
 /// Headers that routers and engines give orders by: from a client they would override the router's choice, or send an
 /// engine's connections wherever the client likes.
-const INTERNAL: [&str; 4] =
-    ["x-isotherm-", "x-gateway-destination-endpoint", "x-prefiller-host-port", "x-data-parallel-"];
+const INTERNAL: [&str; 5] =
+    ["x-isotherm-", "x-gateway-destination-endpoint", "x-prefiller-host-port", "x-data-parallel-", "x-smg-"];
 
 /// The longest request id that is taken over from a client, in bytes.
 const LONGEST_REQUEST_ID: usize = 128;
@@ -212,6 +212,7 @@ mod tests {
             ("x-gateway-destination-endpoint-subset", "a"),
             ("x-prefiller-host-port", "169.254.169.254:80"),
             ("x-data-parallel-rank", "1"),
+            ("x-smg-target-worker", "1"),
             ("x_request_id", "a"),
             ("x-session-id", "kept"),
         ]);

@@ -7,6 +7,7 @@
 //! | 5xx, 429, or a broken connection before the first byte of the body | one resend to the next in order, within the budget |
 //! | the same once several instances have died on exactly this request | nothing: it may be what kills them |
 //! | a time-out, another 4xx, anything after the first byte | nothing: it might generate twice, or change nothing |
+//! | any of these once the client's deadline has passed | nothing: it has no use for the answer |
 
 mod attempt;
 mod held;
@@ -98,6 +99,9 @@ impl Attempts<'_> {
     }
 
     fn choose(&mut self, failed: &Placement, record: &Record) -> Option<Placement> {
+        if record.room_within.is_some_and(|within| record.arrived + within <= record.worker.now()) {
+            return None;
+        }
         self.tried.push(failed.decision.generation);
         let worker = Rc::clone(&record.worker);
         let request = self.wish.request(&self.tried);

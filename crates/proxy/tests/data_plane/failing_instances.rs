@@ -92,6 +92,43 @@ async fn an_instance_that_sheds_at_once_draws_no_traffic() {
 }
 
 #[tokio::test]
+async fn an_instance_that_fails_at_once_is_ejected_and_nobody_notices() {
+    for strategy in ["PREFIX_AWARE", "ADAPTIVE", "LEAST_OUTSTANDING_REQUESTS", "ROUND_ROBIN", "RANDOM"] {
+        let mut origins = vec![Origin::answering(&json(500, "{}")).await];
+        let fine = vec![Step::Pause(Duration::from_millis(2)), Step::Send(json(200, "{}").into_bytes())];
+        for _ in 0..3 {
+            let fine = fine.clone();
+            origins.push(Origin::start(move |_| fine.clone()).await);
+        }
+        let instances: String = ('a'..)
+            .zip(&origins)
+            .map(|(id, origin)| format!("          - {{ id: {id}, url: \"{}\" }}\n", origin.url()))
+            .collect();
+        let variant = format!("        routing: {{ strategy: {strategy} }}\n        instances:\n{instances}");
+        let router = Arc::new(Router::with_variant(&variant, ""));
+        let begun = Instant::now();
+        let mut clients = tokio::task::JoinSet::new();
+        for user in 0..8 {
+            let router = Arc::clone(&router);
+            clients.spawn(async move {
+                let (mut client, mut served) = (router.connect().await, 0);
+                for number in 0..50 {
+                    client.send(chat(&format!("{user} {number} {}", "words ".repeat(100)))).await;
+                    served += u32::from(client.answer().await.status == 200);
+                }
+                served
+            });
+        }
+        let served: u32 = clients.join_all().await.into_iter().sum();
+        let (failed, took) = (origins[0].seen().len(), begun.elapsed());
+        // Five in a row, those under way when the fifth came, and the few of later trials, 10 s apart.
+        let most = 5 + 8 + 6 * (took.as_secs() as usize / 10);
+        assert!(failed <= most, "{strategy}: {failed} of 400 went where everything fails, within {took:?}");
+        assert!(served >= 396, "{strategy}: {served} of 400 were served");
+    }
+}
+
+#[tokio::test]
 async fn all_that_hang_up_at_once_are_answered_for_within_50_milliseconds() {
     let closed: Vec<String> = {
         let mut listeners = Vec::new();

@@ -44,6 +44,57 @@ async fn what_belongs_to_the_connection_or_gives_orders_stays_and_the_rest_passe
 }
 
 #[tokio::test]
+async fn orders_of_clients_reach_nobody_and_move_nothing() {
+    let mut origins = Vec::new();
+    for _ in 0..4 {
+        origins.push(Origin::answering(&json(200, "{}")).await);
+    }
+    let router = Router::before(&origins.iter().collect::<Vec<_>>(), "");
+    let plain = router.ask(chat("x")).await;
+    let home = plain.header("x-isotherm-instance").unwrap().to_owned();
+    let stopped = [
+        ("x-gateway-destination-endpoint", "10.0.0.1:80"),
+        ("x-gateway-destination-endpoint-subset", "10.0.0.1:80"),
+        ("x-gateway-destination-endpoint-served", "10.0.0.1:80"),
+        ("x-prefiller-host-port", "169.254.169.254:80"),
+        ("x-prefiller-host-ports", "169.254.169.254:80"),
+        ("x-data-parallel-rank", "3"),
+        ("X-Data-Parallel-Host-Port", "10.0.0.1:80"),
+        ("x-smg-target-worker", "3"),
+        ("x-smg-routing-key", "elsewhere"),
+        ("X-Isotherm-Instance", "d"),
+        ("x-isotherm-home", "d"),
+        ("x-isotherm-key", "00000000000000000000000000000000"),
+        ("x_request_id", "forged"),
+        ("x_data_parallel_rank", "3"),
+        ("x_forwarded_for", "10.0.0.1"),
+    ];
+    // These say what somebody wishes or claims: engines may read them, and the router goes by none.
+    let ignored = [
+        ("x-session-affinity", "d"),
+        ("x-session-id", "d"),
+        ("x-forwarded-for", "10.0.0.1"),
+        ("x-forwarded-host", "evil.example"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-prefix", "/sleep"),
+        ("forwarded", "for=10.0.0.1;host=evil.example"),
+        ("x-original-url", "/sleep"),
+        ("x-rewrite-url", "/sleep"),
+        ("x-http-method-override", "DELETE"),
+    ];
+    for (number, (name, value)) in stopped.iter().chain(&ignored).enumerate() {
+        let answer = router.ask(with_headers(&format!("{name}: {value}\r\n"))).await;
+        assert_eq!((answer.status, answer.header("x-isotherm-instance")), (200, Some(home.as_str())), "{name}");
+        assert_eq!(answer.header("x-isotherm-key"), plain.header("x-isotherm-key"), "{name}");
+        let seen: Vec<_> = origins.iter().flat_map(Origin::seen).collect();
+        assert_eq!(seen.len(), number + 2);
+        assert!(seen.iter().all(|seen| seen.line == "POST /v1/chat/completions HTTP/1.1"), "{name}");
+        let passed = seen.iter().any(|seen| seen.header(&name.to_ascii_lowercase()).is_some());
+        assert_eq!(passed, number >= stopped.len(), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn the_request_id_is_one_for_all_three() {
     let origin = Origin::answering(&json(200, "{}")).await;
     let router = Router::before(&[&origin], "");
@@ -118,15 +169,70 @@ async fn credentials_stop_at_the_router_once_it_authenticates() {
             assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
         }
     }
-    for path in ["/v1/models", "/v1/models/m", "/v1/responses/r"] {
-        assert_eq!(router.ask(get(path)).await.status, 401, "{path}");
-    }
-    assert_eq!(router.ask(crate::client::post("/invocations", "{}")).await.status, 403);
     assert_eq!(router.ask(get("/health")).await.status, 200);
     assert_eq!(origin.seen().len(), 2);
     for seen in origin.seen() {
         assert_eq!((seen.header("authorization"), seen.header("x-api-key")), (None, None));
     }
+}
+
+#[tokio::test]
+async fn every_path_but_those_of_health_wants_a_key() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let keys = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(keys.path(), KEYS).unwrap();
+    let top = "allow_paths: [/tokenize, /v1/audio/*]\n";
+    let router = Router::before(&[&origin], &format!("auth: {{ keys_file: {} }}\n{top}", keys.path().display()));
+    let posted = [
+        "/v1/chat/completions",
+        "/v1/completions",
+        "/v1/responses",
+        "/v1/responses/r/cancel",
+        "/v1/embeddings",
+        "/v1/messages",
+        "/v1/messages/count_tokens",
+        "/v1/rerank",
+        "/rerank",
+        "/v2/rerank",
+        "/v1/score",
+        "/tokenize",
+        "/v1/audio/transcriptions",
+        "/invocations",
+        "/endpoints/chat/invocations",
+        "/endpoints/chat/invocations-response-stream",
+        "/endpoints/chat/async-invocations",
+        "/endpoints/chat/openai/v1/chat/completions",
+        "/endpoints/chat/inference-components/a/openai/v1/chat/completions",
+    ];
+    let read =
+        ["/v1/models", "/v1/models/m", "/v1/responses/r", "/endpoints/chat/openai/v1/models", "/v1/audio/voices"];
+    let posted = posted.iter().map(|path| crate::client::post(path, "{}"));
+    for request in posted.chain(read.iter().map(|path| get(path))) {
+        let with = |line: &str| request.replacen("host: router\r\n", &format!("host: router\r\n{line}"), 1);
+        for request in [
+            request.clone(),
+            with("authorization: Bearer sk-2\r\n"),
+            with("authorization: bearer\r\n"),
+            with("authorization:\r\nx-api-key:\r\n"),
+            with("x-api-key: sk-\r\n"),
+            with("cookie: authorization=sk-1\r\n"),
+            with("connection: authorization\r\n"),
+            // In a query nobody looks for one.
+            request.replacen(" HTTP", "?api_key=sk-1&key=sk-1 HTTP", 1),
+        ] {
+            let answer = router.ask(&request).await;
+            assert!(matches!(answer.status, 400..=403), "{request:?}: {}", answer.status);
+            let type_ = answer.header("content-type").unwrap_or_default();
+            assert!(type_.starts_with("application/json"), "{request:?}: {answer:?}");
+        }
+        // The allow-list is asked first: what is no path of it is 404 to everybody, however it is spelled.
+        for (from, to) in [("/", "//"), ("/", "/x/../"), ("/", "/./"), ("/", "/%2e/"), ("/", "\\")] {
+            let spelled = request.replacen(from, to, 1);
+            let answer = router.ask(&spelled).await;
+            assert!(matches!(answer.status, 400..=404), "{spelled:?}: {}", answer.status);
+        }
+    }
+    assert!(origin.seen().is_empty(), "{:?}", origin.seen());
 }
 
 #[tokio::test]

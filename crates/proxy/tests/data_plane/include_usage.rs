@@ -54,7 +54,9 @@ async fn a_stream_with_a_length_leaves_without_one() {
 async fn who_asks_gets_it_and_where_it_is_off_nothing_changes() {
     let asking =
         r#"{"messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"include_usage":true}}"#;
-    for (top, body) in [(ON, asking), ("", asking), ("", PLAIN)] {
+    let continuous =
+        r#"{"messages":[],"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}"#;
+    for (top, body) in [(ON, asking), (ON, continuous), ("", asking), ("", continuous), ("", PLAIN)] {
         let origin = Origin::answering(&stream(&[DELTA, USAGE, DONE])).await;
         let router = Router::before(&[&origin], top);
         assert_eq!(ask(&router, body).await, ([DELTA, USAGE, DONE].concat(), true));

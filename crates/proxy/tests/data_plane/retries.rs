@@ -160,10 +160,87 @@ async fn the_total_time_out_is_504_and_never_resent() {
 
 #[tokio::test]
 async fn after_the_first_byte_nothing_is_resent() {
-    let begun = EVENTS.to_owned() + &chunk("data: {\"choices\":[]}\n\n");
+    let event = "data: {\"choices\":[]}\n\n";
+    let begun = EVENTS.to_owned() + &chunk(event);
     let pair = Pair::new(send_and_close(&begun), send(&json(200, "{}")), "").await;
-    assert_eq!(pair.ask().await.status, 200);
+    let answer = pair.ask().await;
+    assert_eq!((answer.status, answer.complete, answer.header("x-should-retry")), (200, true, None));
     assert_eq!(pair.asked(), [1, 0]);
+    assert_eq!(pair.router.metric("isotherm_upstream_errors_total", &["truncated"]), 1.0);
+    // The client is told that it broke off; nothing is made up about how it ended or what it cost.
+    let text = answer.text();
+    let rest = text.strip_prefix(event).unwrap();
+    assert!(rest.starts_with("data: {\"error\":{") && rest.ends_with("}}\n\ndata: [DONE]\n\n"), "{rest}");
+    assert!(!rest.contains("finish_reason") && !rest.contains("usage") && !rest.contains("choices"), "{rest}");
+}
+
+#[tokio::test]
+async fn an_error_event_of_both_is_told_as_the_second_ones_status() {
+    let stream = |code: u16| {
+        let event = format!("data: {{\"error\":{{\"message\":\"{code}\",\"code\":{code}}}}}\n\n");
+        EVENTS.to_owned() + &chunk(&event) + &chunk("data: [DONE]\n\n") + END
+    };
+    let pair = Pair::new(send(&stream(500)), send(&stream(503)), "").await;
+    let answer = pair.ask().await;
+    assert_eq!((answer.status, answer.header("content-type")), (503, Some("application/json")));
+    assert_eq!(answer.text(), r#"{"error":{"message":"503","code":503}}"#);
+    assert_eq!(pair.asked(), [1, 1]);
+}
+
+#[tokio::test]
+async fn how_long_an_instance_wants_to_be_left_alone_is_told_to_the_client() {
+    let busy = json(429, "{}").replacen("\r\n", "\r\nretry-after: 7\r\nretry-after-ms: 6500\r\n", 1);
+    let pair = Pair::new(send(&busy), send(&busy), "").await;
+    let answer = pair.ask().await;
+    assert_eq!((answer.status, answer.header("retry-after")), (429, Some("7")));
+    assert_eq!(answer.header("retry-after-ms"), Some("6500"));
+    assert_eq!(pair.asked(), [1, 1]);
+}
+
+#[tokio::test]
+async fn what_comes_after_the_clients_deadline_is_not_resent() {
+    let late = vec![Step::Pause(Duration::from_millis(150)), Step::Send(json(503, "late").into_bytes())];
+    for (deadline, asked) in [("50", [1, 0]), ("5000", [1, 1])] {
+        let pair = Pair::new(late.clone(), send(&json(200, "{}")), "").await;
+        let request = chat("x").replacen("host:", &format!("x-isotherm-deadline-ms: {deadline}\r\nhost:"), 1);
+        let answer = pair.router.ask(request).await;
+        assert_eq!(answer.status, if deadline == "50" { 503 } else { 200 });
+        assert_eq!(pair.asked(), asked, "within {deadline} ms");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_was_taken_in_part_is_sent_again_whole() {
+    // Each reads a part of the first body that any of them gets, and breaks off.
+    let broken = Arc::new(AtomicUsize::new(0));
+    let whole = Arc::new(Mutex::new(Vec::new()));
+    let mut urls = Vec::new();
+    for _ in 0..2 {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        urls.push(format!("http://{}", listener.local_addr().unwrap()));
+        let (broken, whole) = (Arc::clone(&broken), Arc::clone(&whole));
+        tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt, AsyncWriteExt};
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut read = vec![0; 100_000];
+                stream.read_exact(&mut read).await.unwrap();
+                if broken.fetch_add(1, Ordering::SeqCst) == 0 {
+                    continue;
+                }
+                while !read.ends_with(b"the end\"}]}") {
+                    stream.read_buf(&mut read).await.unwrap();
+                }
+                stream.write_all(json(200, "{}").as_bytes()).await.unwrap();
+                *whole.lock().unwrap() = read;
+            }
+        });
+    }
+    let router = Router::before_urls(&urls, "");
+    let request = chat(&("x".repeat(8 << 20) + "the end"));
+    let answer = router.ask(&request).await;
+    assert_eq!((answer.status, broken.load(Ordering::SeqCst)), (200, 2), "{}", answer.text());
+    let body = request.split_once("\r\n\r\n").unwrap().1;
+    assert!(whole.lock().unwrap().ends_with(body.as_bytes()));
 }
 
 #[tokio::test]

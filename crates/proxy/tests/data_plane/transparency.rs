@@ -44,6 +44,18 @@ fn bytes(text: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
+async fn a_line_of_sixteen_mebibytes_passes_unchanged() {
+    let line = "x".repeat(16 << 20);
+    let stream =
+        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{line}\"}}}}]}}\n\n: {line}\n\ndata: [DONE]\n\n");
+    let chunks: String = stream.as_bytes().chunks(100_000).map(|piece| chunk(&latin(piece))).collect();
+    let origin = Origin::answering(&format!("{EVENTS}{chunks}{END}")).await;
+    let router = Router::before(&[&origin], "");
+    let answer = router.ask(chat("x")).await;
+    assert!(answer.complete && answer.body == stream.as_bytes());
+}
+
+#[tokio::test]
 async fn each_event_passes_on_without_waiting_for_the_next() {
     let next = std::sync::Arc::new(tokio::sync::Notify::new());
     let steps = {
@@ -188,6 +200,14 @@ async fn compressed_bodies_pass_opaque() {
     assert_eq!(answer.header("content-encoding"), Some("gzip"));
     assert_eq!(origin.seen()[0].header("content-encoding").as_deref(), Some("gzip"));
     assert_eq!(origin.seen()[0].body, b"\x1f\x0b?");
+    // Nor is a bomb, a mebibyte that would be a gibibyte: nobody here can tell what is in it.
+    for coding in ["gzip", "zstd", "br", "deflate"] {
+        let bomb = "\0".repeat(1 << 20);
+        let request =
+            post("/v1/chat/completions", &bomb).replacen("host:", &format!("content-encoding: {coding}\r\nhost:"), 1);
+        assert_eq!(router.ask(request).await.status, 200, "{coding}");
+        assert!(origin.seen().last().unwrap().body == bomb.as_bytes(), "{coding}");
+    }
 }
 
 #[tokio::test]
