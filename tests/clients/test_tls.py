@@ -100,6 +100,33 @@ def test_openssl_agrees_on_no_old_version(needs, secure, version, agreed):
     assert ("Cipher is (NONE)" not in said.stdout) == agreed, said.stdout + said.stderr
 
 
+# What testssl.sh tells of: no key, no certificate, no forward secrecy, block ciphers with a MAC beside them, old ones.
+@pytest.mark.parametrize("weak", ["eNULL", "aNULL", "EXPORT", "RC4", "3DES", "kRSA", "PSK", "CAMELLIA:SEED:IDEA:ARIA",
+                                  "ECDHE-ECDSA-AES128-SHA:ECDHE-ECDSA-AES256-SHA384:ECDHE-ECDSA-AES128-SHA256"])
+def test_openssl_agrees_on_no_weak_cipher(needs, secure, weak):
+    address = secure.url.removeprefix("https://")
+    command = [needs("openssl"), "s_client", "-connect", address, "-tls1_2", "-cipher", f"{weak}:@SECLEVEL=0"]
+    said = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    # What this machine's openssl does not know itself, it cannot offer.
+    assert "Cipher is (NONE)" in said.stdout or "no cipher match" in said.stderr, said.stdout + said.stderr
+
+
+def test_openssl_can_neither_renegotiate_nor_compress(needs, secure):
+    command = [needs("openssl"), "s_client", "-connect", secure.url.removeprefix("https://"), "-tls1_2"]
+    asking = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    asking.stdin.write("R\n")
+    asking.stdin.flush()
+    try:
+        said, _ = asking.communicate(timeout=3)
+    except subprocess.TimeoutExpired:
+        asking.kill()
+        said, _ = asking.communicate()
+    agreed, renegotiated = said.split("RENEGOTIATING")
+    assert "Compression: NONE" in agreed and "Secure Renegotiation IS supported" in agreed, said
+    # A handshake would show a certificate.
+    assert "depth=" not in renegotiated and "verify" not in renegotiated, said
+
+
 def test_python_speaks_to_it(secure, certificates):
     context = ssl.create_default_context(cafile=certificates.path("ca.pem"))
     with urllib.request.urlopen(secure.url + "/v1/models", context=context, timeout=30) as answer:
