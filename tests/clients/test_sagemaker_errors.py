@@ -266,7 +266,7 @@ def guarded(start, tmp_path_factory):
     """A router that checks signatures, with a key for one endpoint."""
     folder = tmp_path_factory.mktemp("guarded")
     keys = folder / "keys"
-    keys.write_text(f"alice aws:AKIDALICE:{SECRET}\nbob aws:AKIDBOB:{SECRET} endpoints=other\n")
+    keys.write_text(f"alice aws:AKIDALICE:{SECRET}\nbob aws:AKIDBOB:{SECRET} endpoints=other\ncarol aws:ASIACAROL:{SECRET} expires=2026-01-01T00:00:00Z\n")
     keys.chmod(0o600)
     configuration = folder / "isotherm.yaml"
     configuration.write_text(
@@ -291,6 +291,19 @@ def test_signatures_that_prove_nothing(guarded):
     denied = f"User: arn:aws:iam::{ACCOUNT}:user/bob is not authorized to perform: sagemaker:InvokeEndpoint on "
     denied += f"resource: {arn('endpoint', 'mine')}"
     assert told("AKIDBOB", SECRET) == ("AccessDeniedException", 403, denied)
+
+
+def test_credentials_whose_time_is_over(guarded):
+    carol = Aws(guarded.url, "ASIACAROL", SECRET)
+    expired = ("ExpiredTokenException", 403, "The security token included in the request is expired")
+    assert refused(carol.runtime.invoke_endpoint, EndpointName="mine", Body=b"{}") == expired
+    stream = carol.runtime.invoke_endpoint_with_response_stream
+    assert refused(stream, EndpointName="mine", Body=b"{}") == expired
+    assert refused(carol.sagemaker.list_endpoints) == expired
+    assert refused(carol.client("cloudwatch").list_metrics) == expired
+    scaling = carol.client("application-autoscaling")
+    assert refused(scaling.describe_scaling_activities, ServiceNamespace="sagemaker") == expired
+    assert refused(carol.client("sts").get_caller_identity) == ("ExpiredToken", *expired[1:])
 
 
 def test_requests_that_are_badly_signed_or_not_at_all(guarded):

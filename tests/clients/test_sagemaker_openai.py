@@ -110,7 +110,9 @@ def test_sagemaker_cores_tokens_are_taken_until_they_expire(start, aws, endpoint
         except refusals as error:
             return error
 
-    assert "expired" in eventually(refusal).message.lower()
+    error = eventually(refusal)
+    assert (error.status_code, error.code) == (401, "expired_token")
+    assert error.body["message"] == "The security token included in the request is expired"
 
 
 class Holder:

@@ -253,6 +253,9 @@ impl Failure {
             ),
             Failure::NoKey => unauthorized("no API key: send it as `Authorization: Bearer KEY`, or as x-api-key"),
             Failure::UnknownKey => unauthorized("unknown API key"),
+            Failure::Signature(Refusal::TokenExpired) => {
+                row(ErrorKind::Expired, Outcome::Unauthorized, Advice::None, Refusal::TokenExpired.to_string().into())
+            }
             Failure::Signature(refusal) => {
                 row(ErrorKind::Authentication, Outcome::Unauthorized, Advice::None, refusal.to_string().into())
             }

@@ -28,6 +28,8 @@ pub enum ErrorKind {
     InvalidRequest,
     /// No credential, or a wrong one.
     Authentication,
+    /// A credential whose time is over.
+    Expired,
     /// A good credential that may not do this.
     Permission,
     /// Nothing is served at this path.
@@ -58,9 +60,10 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind.
-    pub const ALL: [ErrorKind; 15] = [
+    pub const ALL: [ErrorKind; 16] = [
         ErrorKind::InvalidRequest,
         ErrorKind::Authentication,
+        ErrorKind::Expired,
         ErrorKind::Permission,
         ErrorKind::NotFound,
         ErrorKind::ModelNotFound,
@@ -82,7 +85,7 @@ impl ErrorKind {
     pub fn status(self, dialect: Dialect) -> u16 {
         if dialect == Dialect::SageMaker {
             match self {
-                ErrorKind::Authentication => return 403,
+                ErrorKind::Authentication | ErrorKind::Expired => return 403,
                 ErrorKind::NotFound | ErrorKind::ModelNotFound => return 400,
                 ErrorKind::BadGateway | ErrorKind::GatewayTimeout => return 424,
                 _ => {}
@@ -100,6 +103,7 @@ impl ErrorKind {
         Some(match self {
             ErrorKind::InvalidRequest | ErrorKind::NotFound | ErrorKind::ModelNotFound => "ValidationError",
             ErrorKind::Authentication | ErrorKind::Permission => "AccessDeniedException",
+            ErrorKind::Expired => "ExpiredTokenException",
             ErrorKind::TooManyRequests => "ThrottlingException",
             ErrorKind::Internal => "InternalFailure",
             ErrorKind::Unavailable => "ServiceUnavailable",
@@ -127,6 +131,7 @@ impl ErrorKind {
         let (status, openai_type, openai_code, anthropic_type) = match self {
             ErrorKind::InvalidRequest => (400, "invalid_request_error", None, "invalid_request_error"),
             ErrorKind::Authentication => (401, "authentication_error", Some("invalid_api_key"), "authentication_error"),
+            ErrorKind::Expired => (401, "authentication_error", Some("expired_token"), "authentication_error"),
             ErrorKind::Permission => (403, "permission_error", Some("permission_denied"), "permission_error"),
             ErrorKind::NotFound => (404, "not_found_error", Some("unknown_url"), "not_found_error"),
             ErrorKind::ModelNotFound => (404, "not_found_error", Some("model_not_found"), "not_found_error"),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::aws::AccountId;
 use crate::name::Name;
@@ -30,6 +31,7 @@ pub struct KeyHolder {
     pub(super) tenant: Option<Arc<str>>,
     pub(super) endpoints: Option<Arc<[Name]>>,
     pub(super) account: Option<AccountId>,
+    pub(super) expires: Option<SystemTime>,
 }
 
 impl KeyHolder {
@@ -46,6 +48,11 @@ impl KeyHolder {
     /// The account of AWS's that it acts for; `None` for the configured one.
     pub fn account(&self) -> Option<&AccountId> {
         self.account.as_ref()
+    }
+
+    /// Whether the key is over: what it proved before, it proves no longer.
+    pub fn has_expired(&self, now: SystemTime) -> bool {
+        self.expires.is_some_and(|end| end < now)
     }
 
     /// Whether it may call this endpoint. Names are compared without regard to case, as SageMaker tells endpoints apart.

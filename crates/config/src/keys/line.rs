@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::holder::{KeyHolder, KeyName};
 use super::new_key::KEY_PREFIX;
 use crate::name::Name;
@@ -65,7 +67,7 @@ pub(super) fn parse_line(line: &str) -> Result<Option<Line>, Refused> {
     let (key, options) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let key = parse_key(key).map_err(|message| at(rest, message))?;
     let name = KeyName(name.into());
-    let mut holder = KeyHolder { name, tenant: None, endpoints: None, account: None };
+    let mut holder = KeyHolder { name, tenant: None, endpoints: None, account: None, expires: None };
     let mut options = options.trim_start();
     while !options.is_empty() {
         let (option, next) = options.split_once(char::is_whitespace).unwrap_or((options, ""));
@@ -95,9 +97,9 @@ fn parse_key(text: &str) -> Result<Key, &'static str> {
     }
 }
 
-/// Sets `tenant=…`, `endpoints=…` or `account=…`. What stands in an option is no secret.
+/// Sets `tenant=…`, `endpoints=…`, `account=…` or `expires=…`. What stands in an option is no secret.
 fn set_option(holder: &mut KeyHolder, option: &str) -> Result<(), String> {
-    let known = "allowed: tenant=NAME, endpoints=NAME,NAME, account=TWELVE_DIGITS";
+    let known = "allowed: tenant=NAME, endpoints=NAME,NAME, account=TWELVE_DIGITS, expires=TIME";
     let (option, value) = option.split_once('=').ok_or_else(|| format!("no option; {known}"))?;
     let given_before = match option {
         "tenant" => {
@@ -113,6 +115,12 @@ fn set_option(holder: &mut KeyHolder, option: &str) -> Result<(), String> {
         "account" => {
             let account = value.parse().map_err(|error| format!("account: {error}"))?;
             holder.account.replace(account).is_some()
+        }
+        "expires" => {
+            let time: Timestamp = value.parse().map_err(|_| {
+                format!("expires: {value:?} is no time; allowed: one with its offset, such as 2027-01-31T12:00:00Z")
+            })?;
+            holder.expires.replace(time.into()).is_some()
         }
         other => return Err(format!("{other:?} is no option; {known}")),
     };

@@ -69,6 +69,21 @@ fn what_a_holder_may_do_stands_behind_the_key() {
 }
 
 #[test]
+fn a_key_is_over_when_its_line_says_so() {
+    let hash = "0".repeat(64);
+    let ring = parse(&format!(
+        "alice aws:AKIDEXAMPLE:{SECRET} expires=1970-01-01T01:00:00+01:00\nbob sha256:{hash} expires=1970-01-01T00:00:10Z"
+    ));
+    let ring = ring.unwrap();
+    let at = |seconds| std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+    let alice = ring.signing_key("AKIDEXAMPLE").unwrap().holder();
+    assert!(!alice.has_expired(at(0)) && alice.has_expired(at(1)));
+    assert!(!ring.opaque[0].0.has_expired(at(10)) && ring.opaque[0].0.has_expired(at(11)));
+    let lasting = parse(&format!("carol sha256:{hash}")).unwrap();
+    assert!(!lasting.opaque[0].0.has_expired(at(u64::from(u32::MAX))));
+}
+
+#[test]
 fn every_bad_line_is_named_and_never_repeated() {
     let hash = "0".repeat(64);
     let key = format!("aws:AKIDEXAMPLE:{SECRET}");
@@ -99,7 +114,7 @@ fn every_bad_line_is_named_and_never_repeated() {
 #[test]
 fn bad_options_are_named_with_what_is_allowed() {
     let hash = "0".repeat(64);
-    let known = "allowed: tenant=NAME, endpoints=NAME,NAME, account=TWELVE_DIGITS";
+    let known = "allowed: tenant=NAME, endpoints=NAME,NAME, account=TWELVE_DIGITS, expires=TIME";
     for (options, column, message) in [
         ("x", 0, format!("no option; {known}")),
         ("tenants=a", 0, format!("\"tenants\" is no option; {known}")),
@@ -111,6 +126,11 @@ fn bad_options_are_named_with_what_is_allowed() {
                 .to_owned(),
         ),
         ("account=1", 0, "account: \"1\" is no account; allowed: twelve digits, such as 123456789012".to_owned()),
+        (
+            "expires=2027-01-31",
+            0,
+            "expires: \"2027-01-31\" is no time; allowed: one with its offset, such as 2027-01-31T12:00:00Z".to_owned(),
+        ),
         ("tenant=a tenant=b", 9, "tenant is given a second time".to_owned()),
     ] {
         let problems = parse(&format!("a sha256:{hash} {options}")).unwrap_err();

@@ -17,7 +17,7 @@ use std::time::SystemTime;
 use http::Method;
 use http::header::ORIGIN;
 use http::request::Parts;
-use isotherm_config::KeyRing;
+use isotherm_config::{KeyHolder, KeyRing};
 use isotherm_wire::aws::{Asked, Service};
 use isotherm_wire::sigv4::{BearerToken, Claim, Refusal};
 
@@ -62,7 +62,9 @@ pub(crate) async fn authenticate(request: Accepted, record: &mut Record) -> Resu
         match Credential::of(&head)? {
             None => return Err(Failure::NoKey),
             Some(Credential::Opaque(key)) => {
-                record.principal = Some(keys.authenticate(key).ok_or(Failure::UnknownKey)?);
+                let holder = keys.authenticate(key).ok_or(Failure::UnknownKey)?;
+                check_life(&holder)?;
+                record.principal = Some(holder);
             }
             Some(Credential::Token(token)) => check_token(&token, &route, &keys, record)?,
             Some(Credential::Signature(claim)) => {
@@ -95,6 +97,7 @@ fn check_token(token: &BearerToken, route: &Route, keys: &KeyRing, record: &mut 
         return Err(Failure::Signature(Refusal::BadToken));
     }
     let key = keys.signing_key(token.access_key()).ok_or(Failure::Signature(Refusal::UnknownKey))?;
+    check_life(key.holder())?;
     token.verify(key.expose_secret())?;
     token.check_time(SystemTime::now())?;
     check_region(token.region(), record)?;
@@ -120,6 +123,7 @@ async fn check_signature(
         return Err(Failure::Signature(Refusal::Incomplete(message.to_owned())));
     }
     let key = keys.signing_key(claim.access_key()).ok_or(Failure::Signature(Refusal::UnknownKey))?;
+    check_life(key.holder())?;
     claim.check_time(SystemTime::now())?;
     check_region(claim.region(), record)?;
     if !matches!(route, Route::Aws(_)) {
@@ -130,6 +134,11 @@ async fn check_signature(
     record.principal = Some(Arc::clone(key.holder()));
     record.signed = Some((claim.access_key().into(), claim.region().into()));
     Ok(Upload::Here(body))
+}
+
+/// A key that is over proves nothing, whatever was made with it.
+fn check_life(holder: &KeyHolder) -> Result<(), Refusal> {
+    if holder.has_expired(SystemTime::now()) { Err(Refusal::TokenExpired) } else { Ok(()) }
 }
 
 fn check_region(region: &str, record: &Record) -> Result<(), Refusal> {

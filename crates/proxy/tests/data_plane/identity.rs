@@ -171,6 +171,43 @@ async fn bearer_tokens_open_the_openai_paths_until_they_expire() {
 }
 
 #[tokio::test]
+async fn what_has_expired_is_told_by_name_on_every_path() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let over = Signer { access_key: "AKIDOVER", ..ALICE };
+    let lines = line(&ALICE, "expires=2099-01-01T00:00:00Z")
+        + &line(&over, "expires=2026-01-01T00:00:00Z")
+        + "bob sha256:0f2c10bf3d128c719c6bfa4ecbae94b7fceebaea6e4438fef38a90e5acc326f3 expires=2026-01-01T00:00:00Z\n";
+    let (_file, top) = keys(&lines);
+    let router = Router::before(&[&origin], &top);
+    let message = "The security token included in the request is expired";
+    // AWS's form: a key whose time is over, with its session's token or without.
+    for headers in [&[][..], &[("x-amz-security-token", "TEMPORARY/+==")][..]] {
+        let answer = router.ask(over.post(NATIVE, headers, BODY)).await;
+        assert_eq!((answer.status, error_type(&answer)), (403, Some("ExpiredTokenException")), "{}", answer.text());
+        assert_eq!(answer.text(), format!(r#"{{"__type":"ExpiredTokenException","message":"{message}"}}"#));
+    }
+    // OpenAI's form: a token after its time, a token of such a key, such a key's signature, and an opaque key.
+    let late = Signer { at: -100, ..ALICE }.token(60);
+    for request in [
+        with_token(OPENAI, &late),
+        with_token(OPENAI, &over.token(60)),
+        with_token(OPENAI, "sk-1"),
+        with_token(CHAT, &late),
+        with_token(CHAT, &over.token(60)),
+        with_token(CHAT, "sk-1"),
+        over.post(CHAT, &[], BODY),
+    ] {
+        let answer = router.ask(&request).await;
+        assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Bearer")), "{request}");
+        let error = serde_json::from_str::<serde_json::Value>(&answer.text()).unwrap()["error"].clone();
+        assert_eq!(error["code"], "expired_token", "{request}: {error}");
+        assert_eq!((&error["message"], &error["type"]), (&message.into(), &"authentication_error".into()));
+    }
+    assert!(origin.seen().is_empty());
+    assert_eq!(router.ask(ALICE.post(NATIVE, &[], BODY)).await.status, 200, "a key whose time is not over");
+}
+
+#[tokio::test]
 async fn a_key_calls_only_the_endpoints_that_it_names() {
     let origin = Origin::answering(&json(200, "{}")).await;
     for (options, allowed) in [("endpoints=other,Chat", true), ("endpoints=other", false)] {

@@ -54,6 +54,9 @@ fn sagemakers_openai_errors_have_codes_of_their_own() {
     assert_eq!(of(ErrorKind::Authentication)["error"]["code"], "invalid_api_key");
     assert_eq!(ErrorKind::Authentication.status(Dialect::SageMakerOpenAi), 401);
     assert_eq!(ErrorKind::NotFound.status(Dialect::SageMakerOpenAi), 400);
+    let expected = json!({"error": {"message": "?", "type": "authentication_error", "code": "expired_token"}});
+    assert_eq!(of(ErrorKind::Expired), expected);
+    assert_eq!(ErrorKind::Expired.status(Dialect::SageMakerOpenAi), 401);
 }
 
 #[test]

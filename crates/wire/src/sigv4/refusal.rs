@@ -72,7 +72,7 @@ pub enum Refusal {
     /// A bearer token that is none.
     #[error("The bearer token included in the request is invalid.")]
     BadToken,
-    /// A bearer token after its time.
+    /// A bearer token, or the key itself, after its time.
     #[error("The security token included in the request is expired")]
     TokenExpired,
 }
