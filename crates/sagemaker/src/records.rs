@@ -10,9 +10,10 @@ use std::num::NonZeroU32;
 use isotherm_core::StrategyName;
 use isotherm_store::{StoreError, Table, Transaction};
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use crate::arn::ResourceKind;
-use crate::routing::Keying;
+use crate::routing::{self, Keying};
 use crate::shapes::{
     ComponentDeploymentConfig, ComponentSpecification, DeployedImage, DeploymentConfig, EndpointConfigSettings,
     EndpointStatus, InferenceComponentStatus, ModelSettings, PlacementStatus, ProductionVariant, Serverless, Tag,
@@ -176,6 +177,15 @@ impl Deployed {
     /// The model of this name.
     pub fn model(&self, name: &str) -> Option<&ModelRecord> {
         self.models.iter().find(|model| model.identity.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Says in the log which variants run with another strategy than the one that was asked for.
+    pub(crate) fn say_what_runs_otherwise(&self, endpoint: &str) {
+        for variant in self.all_variants() {
+            if let Some(otherwise) = routing::runs_otherwise(variant) {
+                warn!(endpoint, variant = variant.config.variant_name, "{otherwise}");
+            }
+        }
     }
 
     /// Whether its variants hold inference components instead of a model.

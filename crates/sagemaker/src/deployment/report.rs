@@ -37,7 +37,11 @@ pub(super) fn report_endpoint(record: &mut EndpointRecord, progress: &Progress, 
         let running = variant.current_instance_count > 0;
         variant.current_serverless = variant.desired_serverless.clone().filter(|_| running);
         let stage = group.and_then(|(rollout, group)| Some((rollout, stage(rollout, group)?)));
-        variant.status = stage.map(|(rollout, stage)| status(stage, since(rollout), variant)).into_iter().collect();
+        let status = match stage {
+            Some((rollout, stage)) => Some(status(stage, since(rollout), variant)),
+            None => revision.and_then(|_| lasting(described.modified_at, variant)),
+        };
+        variant.status = status.into_iter().collect();
     };
     // What is being created serves on the new side: there is no old one.
     let is_creation = rollout.is_some_and(|rollout| rollout.kind == Kind::Create);
@@ -95,6 +99,11 @@ fn since(rollout: &Rollout) -> Timestamp {
 fn status(status: VariantStage, since: Timestamp, variant: &VariantRecord) -> VariantStatus {
     let status_message = routing::runs_otherwise(variant).map(str::to_owned);
     VariantStatus { status, status_message, start_time: Some(since) }
+}
+
+/// What is to be said of a variant for as long as it serves.
+fn lasting(since: Timestamp, variant: &VariantRecord) -> Option<VariantStatus> {
+    routing::runs_otherwise(variant).map(|_| status(VariantStage::InService, since, variant))
 }
 
 /// Writes how a change ended into an endpoint's record. Not for deletions: those end with the record.

@@ -122,6 +122,9 @@ pub struct VariantStatus {
 /// A step of a variant's change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VariantStage {
+    /// Nothing changes, and there is something to say all the same. SageMaker has no such word: what is in service has
+    /// no status there.
+    InService,
     /// Instances come.
     Creating,
     /// Instances change.

@@ -4,7 +4,7 @@ use isotherm_store::Records;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::deployed::{deployed, say_what_runs_otherwise};
+use super::deployed::deployed;
 use crate::arn::ResourceKind;
 use crate::error::ServiceError;
 use crate::operations::{Call, quotas, tags, typed};
@@ -49,6 +49,6 @@ pub(super) fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceErro
         transaction.put(&ENDPOINTS, &key, &record)?;
         Ok(record)
     })?;
-    say_what_runs_otherwise(&identity.name, &serving);
+    serving.say_what_runs_otherwise(&identity.name);
     Ok(json!({ "EndpointArn": identity.arn }))
 }

@@ -39,15 +39,6 @@ pub(super) fn deployed(call: &Call<'_>, records: &impl Records, name: &str) -> R
     Ok(Deployed { config_name: identity.name, settings, models, variants, shadow_variants })
 }
 
-/// Says in the log which variants run with another strategy than the one that was asked for.
-pub(super) fn say_what_runs_otherwise(endpoint: &str, deployed: &Deployed) {
-    for variant in deployed.all_variants() {
-        if let Some(otherwise) = routing::runs_otherwise(variant) {
-            tracing::warn!(endpoint, variant = variant.config.variant_name, "{otherwise}");
-        }
-    }
-}
-
 /// What the tags of the configuration ask for, for all its variants.
 struct Tagged {
     strategy: Option<StrategyName>,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::deployed::{deployed, say_what_runs_otherwise};
+use super::deployed::deployed;
 use super::ready_for_change;
 use crate::arn::ResourceKind;
 use crate::error::ServiceError;
@@ -46,7 +46,7 @@ pub(super) fn update(call: &Call<'_>, input: Value) -> Result<Value, ServiceErro
         Ok(endpoint)
     })?;
     if let Some(update) = endpoint.update() {
-        say_what_runs_otherwise(&endpoint.identity.name, &update.target);
+        update.target.say_what_runs_otherwise(&endpoint.identity.name);
     }
     Ok(json!({ "EndpointArn": endpoint.identity.arn }))
 }
