@@ -66,10 +66,12 @@ impl Book {
 
     /// An account's targets in order, from after `after` on.
     pub(crate) fn after(&self, account: &str, after: Option<Resource>) -> impl Iterator<Item = &Entry> {
-        let of_account = move |key: &Key| key.0 == account;
-        let rest = after.map_or(Bound::Unbounded, |resource| Bound::Excluded((account.to_owned(), resource)));
-        let rest = self.targets.range((rest, Bound::Unbounded));
-        rest.filter(move |(key, _)| of_account(key)).map(|(_, entry)| entry)
+        let begin = match after {
+            Some(resource) => Bound::Excluded((account.to_owned(), resource)),
+            None => Bound::Included((account.to_owned(), Resource::first())),
+        };
+        let rest = self.targets.range((begin, Bound::Unbounded));
+        rest.take_while(move |(key, _)| key.0 == account).map(|(_, entry)| entry)
     }
 
     /// Every target's key.

@@ -78,6 +78,11 @@ impl Resource {
         }
     }
 
+    /// What stands before every other one in their order.
+    pub(crate) fn first() -> Resource {
+        Resource::Variant { endpoint: String::new(), variant: String::new() }
+    }
+
     /// Its `ScalableDimension`.
     pub(crate) fn dimension(&self) -> &'static str {
         match self {

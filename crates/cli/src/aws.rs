@@ -36,7 +36,11 @@ impl Cloud {
         let account = aws.account_id.as_str();
         let providers =
             Providers::new(&aws.providers, &aws.data_dir, |settings| Arc::new(EmulatedInstances::new(settings)));
-        let settings = Settings { artifacts: Some(aws.async_dir.clone()), ..Settings::of_account(account) };
+        let settings = Settings {
+            artifacts: Some(aws.async_dir.clone()),
+            scaling_speed: aws.scaling_speed,
+            ..Settings::of_account(account)
+        };
         let alarms = Arc::new(Alarms(cloudwatch.clone()));
         let reconciling = Reconciler::new(Arc::clone(&store), fleet.clone(), providers, alarms, settings).spawn();
         tokio::spawn(Publisher::new(cloudwatch.clone(), fleet.clone(), account).run());
@@ -45,7 +49,7 @@ impl Cloud {
         let resources = Arc::new(OverControlPlane::new(Arc::clone(&sagemaker)));
         let autoscaling = AutoScaling::open(Some(store), cloudwatch.clone(), resources)
             .map_err(|error| Failure::running("scaling policies", error))?;
-        tokio::spawn(Controller::new(autoscaling.clone(), Pace::default()).run());
+        tokio::spawn(Controller::new(autoscaling.clone(), Pace::default().faster(aws.scaling_speed)).run());
         let services = Services { sagemaker, cloudwatch: Arc::new(cloudwatch), autoscaling: Arc::new(autoscaling) };
         let front_door = Arc::new(FrontDoor::new(services, Handle::current()));
         Ok(Cloud { front_door, control_plane, reconciling })

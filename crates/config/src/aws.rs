@@ -5,10 +5,11 @@ mod glob;
 mod providers;
 mod quotas;
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 pub use self::account::{AccountId, AccountIdError, Region, RegionError};
 pub use self::glob::{Glob, GlobError};
@@ -16,6 +17,7 @@ use self::providers::ProviderElement;
 pub use self::providers::{EmulatedProvider, ProcessProvider, Provider, ProviderRule, StaticProvider};
 pub use self::quotas::Quotas;
 use crate::context::Context;
+use crate::value::{in_range, whole};
 use crate::yaml::Located;
 
 /// SageMaker's control plane, and what else of AWS's APIs goes with it.
@@ -35,7 +37,12 @@ pub struct Aws {
     pub providers: Vec<ProviderRule>,
     /// How much of each kind of resource an account may have.
     pub quotas: Quotas,
+    /// How many times faster than on AWS scaling makes up its mind, for trying it out.
+    pub scaling_speed: NonZeroU32,
 }
+
+/// How fast scaling is when nothing is said.
+const AS_ON_AWS: NonZeroU32 = NonZeroU32::MIN;
 
 /// Where inputs and answers of asynchronous invocations lie when nothing is said, within the data directory.
 const ASYNC_DIR: &str = "s3";
@@ -51,6 +58,7 @@ impl Aws {
             data_dir,
             providers: Vec::new(),
             quotas: Quotas::default(),
+            scaling_speed: AS_ON_AWS,
         }
     }
 }
@@ -86,13 +94,27 @@ pub(crate) struct AwsElement {
     /// How much of each kind of resource an account may have.
     #[serde(default)]
     quotas: Quotas,
+    /// How many times faster than on AWS scaling makes up its mind: the 15 minutes of target tracking and the minutes of
+    /// ManagedInstanceScaling pass so much faster. For trying it out; 1 when absent.
+    #[serde(default = "as_on_aws", deserialize_with = "scaling_speed")]
+    #[schemars(range(min = 1, max = 1_000))]
+    scaling_speed: NonZeroU32,
+}
+
+fn as_on_aws() -> NonZeroU32 {
+    AS_ON_AWS
+}
+
+fn scaling_speed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NonZeroU32, D::Error> {
+    let times: u32 = whole(deserializer, |given| in_range(given, 1, 1_000))?;
+    Ok(NonZeroU32::new(times).unwrap_or(AS_ON_AWS))
 }
 
 /// The section, when its parts fit together; what does not is noted as problems.
 pub(crate) fn aws(element: AwsElement, context: &mut Context<'_>) -> Aws {
-    let AwsElement { account_id, region, regions, data_dir, async_dir, providers, quotas } = element;
+    let AwsElement { account_id, region, regions, data_dir, async_dir, providers, quotas, scaling_speed } = element;
     let data_dir = context.directory().join(data_dir);
     let async_dir = async_dir.map_or_else(|| data_dir.join(ASYNC_DIR), |path| context.directory().join(path));
     let providers = providers.into_iter().filter_map(|provider| providers::rule(provider, context)).collect();
-    Aws { account_id, region, regions, data_dir, async_dir, providers, quotas }
+    Aws { account_id, region, regions, data_dir, async_dir, providers, quotas, scaling_speed }
 }

@@ -238,6 +238,18 @@ async fn an_alarm_brings_a_resource_back_from_zero() {
     assert_eq!(described["ScalingPolicies"][0]["Alarms"][0]["AlarmName"], "no-capacity");
 }
 
+#[tokio::test]
+async fn made_faster_it_scales_out_after_one_period_and_in_after_two() {
+    let mut story = Story::begin(2).await;
+    story.controller.pace = Pace::default().faster(std::num::NonZeroU32::new(60).expect("not 0"));
+    assert_eq!(story.controller.pace, Pace { periods_before_out: 1, seconds_before_in: 15, every: 1 });
+    story.track("SageMakerVariantConcurrentRequestsPerModelHighResolution", 5.0).await;
+    story.load(40.0, NOON + 300, 10).await;
+    assert_eq!(story.instances(), Some(8));
+    story.load(0.0, NOON + 310, 600).await;
+    assert_eq!(story.instances(), Some(6), "cool-downs are the policy's own: one step in each 300 s");
+}
+
 impl Story {
     fn alarm(&self, action: &Value) {
         let input = json!({"AlarmName": "no-capacity", "Namespace": "AWS/SageMaker", "AlarmActions": [action],

@@ -8,6 +8,7 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +56,8 @@ pub struct Settings {
     pub settle: Duration,
     /// How long requests in flight on an instance that goes may take to end.
     pub drain: Duration,
+    /// How many times faster than their minutes say the cool-downs of managed instance scaling pass.
+    pub scaling_speed: NonZeroU32,
 }
 
 impl Settings {
@@ -65,6 +68,7 @@ impl Settings {
             artifacts: None,
             settle: Duration::from_millis(500),
             drain: Duration::from_secs(600),
+            scaling_speed: NonZeroU32::MIN,
         }
     }
 }
@@ -135,7 +139,7 @@ impl Reconciler {
         Reconciler {
             ordered: Ordered::new(providers, Arc::clone(&wake)),
             adapters: Adapters::new(settings.artifacts.clone(), Arc::clone(&wake)),
-            scaling: Scaling::default(),
+            scaling: Scaling::at_speed(settings.scaling_speed),
             published: HashMap::new(),
             missing: None,
             clock: Clock::start(),
@@ -179,6 +183,9 @@ impl Reconciler {
     async fn find_again(&mut self) {
         match read_all(&self.store) {
             Ok(states) => {
+                for record in states.iter().filter_map(|(_, state)| state.record.as_ref()) {
+                    record.serving.say_what_runs_otherwise(&record.identity.name);
+                }
                 let mut orders = Orders::default();
                 states.iter().for_each(|(_, state)| orders.collect(state, self.ordered.providers()));
                 let wanted = orders.wanted.into_iter().filter_map(|(key, order)| order.map(|_| key)).collect();

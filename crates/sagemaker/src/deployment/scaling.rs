@@ -1,6 +1,7 @@
 //! Managed instance scaling: the number of a variant's instances follows the copies that lie on them.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::hosts::{Capacity, Host};
@@ -17,12 +18,18 @@ use crate::shapes::{ManagedInstanceScaling, ScaleInStrategy, Timestamp};
 const COOLDOWN: Duration = Duration::from_secs(20 * 60);
 
 /// Since when each variant could do with fewer instances, by endpoint and variant.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Scaling {
     spare_since: HashMap<(String, String), Timestamp>,
+    speed: NonZeroU32,
 }
 
 impl Scaling {
+    /// With nothing seen yet; cool-downs pass so many times faster than they say.
+    pub(super) fn at_speed(speed: NonZeroU32) -> Scaling {
+        Scaling { spare_since: HashMap::new(), speed }
+    }
+
     /// Begins to change the number of instances of variants whose scaling is managed and that need more, or could do
     /// with fewer. Returns the ids of instances that are chosen to go.
     pub(super) fn follow(
@@ -92,7 +99,7 @@ impl Scaling {
         let since = *self.spare_since.entry(entry.clone()).or_insert(now);
         let minutes = policy.and_then(|policy| policy.cooldown_in_minutes);
         let cooldown = minutes.map_or(COOLDOWN, |minutes| Duration::from_secs(u64::from(minutes) * 60));
-        if since.until(now) < cooldown {
+        if since.until(now) < cooldown / self.speed.get() {
             return Vec::new();
         }
         self.spare_since.remove(&entry);

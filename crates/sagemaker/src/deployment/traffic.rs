@@ -1,7 +1,7 @@
 //! How much of an endpoint's traffic each revision of each variant gets while a change moves it.
 
 use super::orders::coming;
-use super::progress::{Progress, Side};
+use super::progress::{GroupChange, Progress, Side, Unit};
 use crate::records::{EndpointRecord, VariantRecord};
 
 /// What a revision of a variant gets of the traffic, relative to the others.
@@ -17,12 +17,14 @@ pub(super) fn weight(record: &EndpointRecord, progress: &Progress, variant: &str
     let old = &record.serving.variants;
     let new = coming(record, progress).map_or(old, |target| &target.variants);
     let share = progress.rollout.as_ref().map_or(0.0, |rollout| rollout.share);
-    mixed(record, progress, variant, revision, part) * ((1.0 - share) * total(old) + share * total(new))
+    let of_old = |group: &GroupChange| held_of_old(record, progress, group, revision);
+    mixed(record, progress, variant, revision, part, of_old) * ((1.0 - share) * total(old) + share * total(new))
 }
 
 /// The weight of a revision of a variant as people are told it: on the scale of the weights that were asked for.
 pub(super) fn told_weight(record: &EndpointRecord, progress: &Progress, variant: &str, revision: u64) -> f64 {
-    mixed(record, progress, variant, revision, |variants| desired(variants, variant))
+    let of_old = |group: &GroupChange| f64::from(u8::from(group.old.is_some_and(|old| old.revision == revision)));
+    mixed(record, progress, variant, revision, |variants| desired(variants, variant), of_old)
 }
 
 fn mixed(
@@ -31,6 +33,7 @@ fn mixed(
     variant: &str,
     revision: u64,
     part: impl Fn(&[VariantRecord]) -> f64,
+    of_old: impl Fn(&GroupChange) -> f64,
 ) -> f64 {
     let is_side = |side: Option<Side>| side.is_some_and(|side| side.revision == revision);
     let old = &record.serving.variants;
@@ -39,9 +42,31 @@ fn mixed(
     };
     let new = coming(record, progress).map_or(old, |target| &target.variants);
     let Some(group) = rollout.groups.iter().find(|group| group.name == variant) else { return 0.0 };
-    let from_old = if is_side(group.old) { (1.0 - rollout.share) * part(old) } else { 0.0 };
+    let from_old = of_old(group) * (1.0 - rollout.share) * part(old);
     let from_new = if is_side(group.new) { rollout.share * part(new) } else { 0.0 };
     from_old + from_new
+}
+
+/// How much of what the old configuration gets falls to a revision of a variant. What an update left over that failed
+/// both ways shares it, instance by instance, until a change ends it: what there is of the old one may be too little for
+/// all.
+fn held_of_old(record: &EndpointRecord, progress: &Progress, group: &GroupChange, revision: u64) -> f64 {
+    let Some(old) = group.old.map(|old| old.revision) else { return 0.0 };
+    let serving = |revision: u64| {
+        let is_one = |unit: &&Unit| unit.group == group.name && unit.revision == revision && unit.serves();
+        progress.units.iter().filter(is_one).count() as f64
+    };
+    let is_new = |revision: u64| group.new.is_some_and(|new| new.revision == revision);
+    let left = record.left_over.as_ref().map(|left| left.revision).filter(|left| *left != old && !is_new(*left));
+    let (of_old, of_left) = (serving(old), left.map_or(0.0, serving));
+    let share_of_left = if of_left > 0.0 { of_left / (of_old + of_left) } else { 0.0 };
+    if revision == old {
+        1.0 - share_of_left
+    } else if left == Some(revision) {
+        share_of_left
+    } else {
+        0.0
+    }
 }
 
 fn total(variants: &[VariantRecord]) -> f64 {
