@@ -17,7 +17,7 @@ use tracing::warn;
 
 use self::figures::Figure;
 use self::reading::{Place, Reading};
-use crate::{CloudWatch, Metric, MetricStore, Summary};
+use crate::{CloudWatch, Dimension, Metric, MetricStore, Summary, TooManyMetrics};
 
 /// How often counts are read, in seconds: the finest resolution that metrics are kept at.
 const EVERY: u64 = 10;
@@ -90,7 +90,10 @@ impl Publisher {
             let place = &reading.place;
             let added = added.remove(place).unwrap_or_default();
             for figure in figures::of(reading, &added, concurrency.remove(place)) {
-                refused = record(&mut metrics, place, &figure, now.saturating_sub(1)).err().or(refused);
+                refused = record(&mut metrics, place, place.dimensions(), &figure, now).err().or(refused);
+            }
+            for figure in figures::of_machines(reading) {
+                refused = record(&mut metrics, place, place.dimensions_of_machines(), &figure, now).err().or(refused);
             }
         }
         drop(metrics);
@@ -126,7 +129,14 @@ impl Reading {
     }
 }
 
-fn record(metrics: &mut MetricStore, place: &Place, figure: &Figure, time: u64) -> Result<(), crate::TooManyMetrics> {
-    let metric = Metric::new(&place.account, figure.namespace, figure.name, place.dimensions());
-    metrics.record(&metric, figure.unit, place.resolution(), time, &figure.values)
+/// Keeps a figure of the seconds before `now`.
+fn record(
+    metrics: &mut MetricStore,
+    place: &Place,
+    dimensions: Vec<Dimension>,
+    figure: &Figure,
+    now: u64,
+) -> Result<(), TooManyMetrics> {
+    let metric = Metric::new(&place.account, figure.namespace, figure.name, dimensions);
+    metrics.record(&metric, figure.unit, place.resolution(), now.saturating_sub(1), &figure.values)
 }

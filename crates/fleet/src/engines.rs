@@ -2,6 +2,7 @@
 
 mod exposition;
 mod llama_cpp;
+mod machine;
 mod sglang;
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
@@ -12,6 +13,7 @@ mod vllm;
 use serde::Serialize;
 
 use self::exposition::Samples;
+pub use self::machine::Machine;
 
 /// Which engine an instance runs, as its metrics show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,6 +83,9 @@ pub struct EngineFigures {
     /// By what its cache knows blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash_algorithm: Option<String>,
+    /// How busy the machine under it is.
+    #[serde(skip)]
+    pub machine: Machine,
 }
 
 /// How far start times of one process may be apart: they are computed from the machine's uptime.
@@ -98,7 +103,10 @@ impl EngineFigures {
             EngineKind::LlamaCpp => llama_cpp::read(&samples),
         };
         let started = figures.started.or_else(|| samples.sum("process_start_time_seconds"));
-        Some(EngineFigures { started, ..figures })
+        // What an engine says that none can be is not told on.
+        let share = |usage: f64| (usage.is_finite() && usage >= 0.0).then_some(usage.min(1.0));
+        let (started, kv_cache_usage) = (started.filter(|started| started.is_finite()), figures.kv_cache_usage.and_then(share));
+        Some(EngineFigures { started, kv_cache_usage, machine: Machine::read(&samples), ..figures })
     }
 
     /// Nothing of an engine but its kind.
@@ -117,6 +125,7 @@ impl EngineFigures {
             block_tokens: None,
             cache_tokens: None,
             hash_algorithm: None,
+            machine: Machine::default(),
         }
     }
 

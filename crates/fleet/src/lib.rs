@@ -37,7 +37,7 @@ pub use clock::Clock;
 pub use dial::InstanceTls;
 pub use dns::{Answer, Resolve, ResolveError, Resolving, SystemResolver};
 pub use engine_report::{EngineReport, EngineStatus};
-pub use engines::{EngineFigures, EngineKind};
+pub use engines::{EngineFigures, EngineKind, Machine};
 pub use fleet::Fleet;
 pub use instance::{Instance, Location, Origin};
 pub use listing::Model;

@@ -3,6 +3,7 @@
 //! Names, units and meanings are those of "Amazon SageMaker AI metrics in Amazon CloudWatch"; where SageMaker sends a 0
 //! or a 1 per request, so that the average is a rate, so is it here.
 
+use isotherm_fleet::Machine;
 use isotherm_telemetry::{InvocationFigures, LatencyFigures};
 
 use super::reading::{Kind, Reading};
@@ -13,6 +14,10 @@ const SAGEMAKER: &str = "AWS/SageMaker";
 
 /// That of the router's own.
 const ISOTHERM: &str = "Isotherm";
+
+/// Those of the machines' use: SageMaker's names for the log groups, too.
+const OF_ENDPOINTS: &str = "/aws/sagemaker/Endpoints";
+const OF_COMPONENTS: &str = "/aws/sagemaker/InferenceComponents";
 
 /// Values of one metric.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +64,29 @@ pub(super) fn of(reading: &Reading, added: &InvocationFigures, concurrency: Opti
         put(SAGEMAKER, "NoCapacityInvocationFailures", Unit::Count, times(1.0, added.without_capacity));
     }
     figures
+}
+
+/// How much the machines under a place are used, one value for each. Percent of all cores or accelerators together, but
+/// for `GPUUtilization` and `GPUMemoryUtilization`, which are sums over the accelerators; so has it SageMaker.
+pub(super) fn of_machines(reading: &Reading) -> Vec<Figure> {
+    let namespace = match reading.place.kind {
+        Kind::Variant { .. } | Kind::Instance { .. } => OF_ENDPOINTS,
+        Kind::Component { .. } | Kind::Copy { .. } => OF_COMPONENTS,
+    };
+    let per_gpu = |sum: Option<f64>, machine: &Machine| sum.map(|sum| sum / machine.gpus.max(1) as f64);
+    let metrics: [(&'static str, &dyn Fn(&Machine) -> Option<f64>); 6] = [
+        ("CPUUtilizationNormalized", &|machine| machine.cpu),
+        ("MemoryUtilization", &|machine| machine.memory),
+        ("GPUUtilization", &|machine| machine.gpu),
+        ("GPUUtilizationNormalized", &|machine| per_gpu(machine.gpu, machine)),
+        ("GPUMemoryUtilization", &|machine| machine.gpu_memory),
+        ("GPUMemoryUtilizationNormalized", &|machine| per_gpu(machine.gpu_memory, machine)),
+    ];
+    let figure = |(name, of): (&'static str, &dyn Fn(&Machine) -> Option<f64>)| {
+        let values = Summary::of_values(reading.machines.iter().filter_map(of).map(|value| (value, 1.0)))?;
+        Some(Figure { namespace, name, unit: Unit::Percent, values })
+    };
+    metrics.into_iter().filter_map(figure).collect()
 }
 
 /// A value that occurred so many times.

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use isotherm_core::{Availability, Time};
-use isotherm_fleet::{Component, Endpoint, Fleet, InstanceNow, Variant};
+use isotherm_fleet::{Component, Endpoint, Fleet, InstanceNow, Machine, Variant};
 use isotherm_telemetry::{InstanceMetrics, InvocationFigures, VariantMetrics};
 
 use crate::{Dimension, Resolution};
+
+/// For how long figures of an engine count that were read and not read again.
+const FRESH: Duration = Duration::from_secs(60);
 
 /// How one place stands.
 #[derive(Debug, Clone)]
@@ -20,6 +24,8 @@ pub(super) struct Reading {
     pub(super) instances: usize,
     /// Requests under way on each of these, with its part of those that wait; of none where components lie on them.
     pub(super) in_flight: Vec<f64>,
+    /// The machines under these, of which their engines tell.
+    pub(super) machines: Vec<Machine>,
 }
 
 /// Where the counts of a place are.
@@ -81,6 +87,15 @@ impl Place {
         }
     }
 
+    /// The dimensions of what machines are used, where a copy's are fewer.
+    pub(super) fn dimensions_of_machines(&self) -> Vec<Dimension> {
+        let mut dimensions = self.dimensions();
+        if let Kind::Copy { .. } = self.kind {
+            dimensions.retain(|dimension| !["EndpointName", "VariantName"].contains(&&*dimension.name));
+        }
+        dimensions
+    }
+
     /// Variants and components are scaled by, so they are kept by ten seconds; instances are many.
     pub(super) fn resolution(&self) -> Resolution {
         match self.kind {
@@ -139,6 +154,7 @@ impl<'e> OfEndpoint<'e> {
         match readings.get_mut(&place) {
             Some(other) => {
                 other.in_flight.extend(reading.in_flight);
+                other.machines.extend(reading.machines);
                 other.instances += reading.instances;
             }
             None => drop(readings.insert(place, reading)),
@@ -182,7 +198,15 @@ impl<'e> OfEndpoint<'e> {
 /// One instance, or one copy.
 fn reading_of_one(place: Place, one: &InstanceNow) -> Reading {
     let counts = Counts::Instance(Arc::clone(one.instance.metrics()));
-    Reading { place, within: None, counts, instances: 1, in_flight: vec![f64::from(one.in_flight)] }
+    let machines = machine(one).into_iter().collect();
+    Reading { place, within: None, counts, instances: 1, in_flight: vec![f64::from(one.in_flight)], machines }
+}
+
+/// The machine under an instance, if its engine told of it lately.
+fn machine(one: &InstanceNow) -> Option<Machine> {
+    let (figures, read) = one.instance.engine().figures?;
+    let is_fresh = read.elapsed().is_ok_and(|age| age < FRESH);
+    (is_fresh && figures.machine != Machine::default()).then_some(figures.machine)
 }
 
 fn reading(place: Place, within: Option<Place>, variant: &Variant, instances: &[InstanceNow]) -> Reading {
@@ -192,5 +216,6 @@ fn reading(place: Place, within: Option<Place>, variant: &Variant, instances: &[
     let waiting = variant.metrics().waiting().get() as f64 / serving.len().max(1) as f64;
     let in_flight = serving.iter().map(|one| f64::from(one.in_flight) + waiting).collect();
     let counts = Counts::Variant(Arc::clone(variant.metrics()));
-    Reading { place, within, counts, instances: serving.len(), in_flight }
+    let machines = serving.iter().filter_map(|one| machine(one)).collect();
+    Reading { place, within, counts, instances: serving.len(), in_flight, machines }
 }

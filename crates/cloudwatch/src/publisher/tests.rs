@@ -111,6 +111,32 @@ fn what_was_added_becomes_metrics_once() {
 }
 
 #[test]
+fn how_busy_machines_are_stands_under_sagemakers_names() {
+    use isotherm_fleet::Machine;
+    let mut publisher = publisher();
+    let mut readings = reading::readings(&publisher.fleet, &publisher.account);
+    let two = Machine { cpu: Some(10.0), memory: Some(30.0), gpu: Some(150.0), gpu_memory: Some(40.0), gpus: 2 };
+    let silent = Machine { memory: Some(50.0), ..Machine::default() };
+    readings.iter_mut().for_each(|reading| reading.machines = vec![two, silent]);
+    publisher.publish(&readings, NOON + 10);
+    let of = |name, statistic| value(&publisher, "/aws/sagemaker/Endpoints", name, None, statistic);
+    for (name, average, count) in [
+        ("CPUUtilizationNormalized", 10.0, 1.0),
+        ("MemoryUtilization", 40.0, 2.0),
+        ("GPUUtilization", 150.0, 1.0),
+        ("GPUUtilizationNormalized", 75.0, 1.0),
+        ("GPUMemoryUtilization", 40.0, 1.0),
+        ("GPUMemoryUtilizationNormalized", 20.0, 1.0),
+    ] {
+        let told = (of(name, Statistic::Average), of(name, Statistic::SampleCount));
+        assert_eq!(told, (Some(average), Some(count)), "{name}");
+    }
+    let of_instance =
+        value(&publisher, "/aws/sagemaker/Endpoints", "GPUUtilization", Some("http://10.0.0.1:1"), Statistic::Maximum);
+    assert_eq!(of_instance, Some(150.0));
+}
+
+#[test]
 fn instances_have_metrics_of_their_own() {
     let mut publisher = publisher();
     serve(&publisher.fleet, &[invocation(), invocation()]);
