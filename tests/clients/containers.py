@@ -13,6 +13,8 @@ class Container:
         self.server.daemon_threads = True
         # What came: paths, headers, bodies.
         self.server.seen = self.seen = []
+        # What its metrics page says.
+        self.server.metrics = ""
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     @property
@@ -28,7 +30,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        self.answer(200)
+        self.answer(200, self.server.metrics.encode() if self.path == "/metrics" else b"")
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
