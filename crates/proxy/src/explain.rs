@@ -194,7 +194,7 @@ pub fn explain(fleet: &Fleet, rules: &Rules, question: &Question<'_>) -> Result<
     };
     let adapter = component.and_then(|component| Some((&component.name, component.adapter.as_ref()?)));
     let routing = variant.routing();
-    read.look_at(Look::of(&routing), rules.hash_seed)?;
+    read.look_at(Look::of(&routing, false), rules.hash_seed)?;
     let tenant_id = checked(question.tenant_id)?.or(read.prompt.cache_key.as_deref().map(str::to_owned));
     let within = Within {
         endpoint: variant.endpoint(),

@@ -9,12 +9,14 @@ use http::header::{self, HeaderMap};
 use isotherm_core::{
     BlockHasher, HashSeed, KeyScope, PrefixDigest, PrefixKey, PromptDigest, Routing, Strategy, prefix_key,
 };
+use isotherm_telemetry::PartEnd;
 use isotherm_wire::api::Api;
 use isotherm_wire::request::{Described, Malformed, describe, render};
 use isotherm_wire::sagemaker::Invocation;
 
 use self::blocks::Blocks;
 pub(crate) use self::cut::{Cut, End};
+use self::trail::Parts;
 pub(crate) use self::trail::{hash_of, trail};
 use crate::rescue::Failure;
 use crate::route::{Route, RuntimeApi};
@@ -64,13 +66,16 @@ pub(crate) enum Look {
     Prefix(Cut),
     /// At all of it, block by block.
     Blocks,
+    /// The same, and at where its parts end: whoever keeps a trail of it need not read it again.
+    Trail,
 }
 
 impl Look {
-    /// What a variant's strategy looks at.
-    pub(crate) fn of(routing: &Routing) -> Look {
+    /// What a variant's strategy looks at, where trails of prompts are kept or not.
+    pub(crate) fn of(routing: &Routing, keep_trails: bool) -> Look {
         match routing.strategy {
             Strategy::PrefixAware(rules) => Look::Prefix(Cut::of(&rules)),
+            Strategy::Adaptive if keep_trails => Look::Trail,
             Strategy::Adaptive => Look::Blocks,
             Strategy::Random | Strategy::RoundRobin | Strategy::LeastOutstandingRequests => Look::Nowhere,
         }
@@ -98,6 +103,8 @@ pub(crate) struct Prompt {
     pub(crate) prefix: Option<PrefixDigest>,
     /// All of it; `None` without text, or when it was not asked for.
     pub(crate) blocks: Option<PromptDigest>,
+    /// Where its parts end; empty when that was not asked for.
+    pub(crate) parts: Box<[PartEnd]>,
     /// How much was taken for the prefix: characters, or bytes where `in_bytes`.
     pub(crate) taken: usize,
     /// What ends the prefix.
@@ -136,6 +143,12 @@ impl Prompt {
                 let described = render(body, api, &mut blocks)?;
                 Ok(Prompt { blocks: blocks.finish(), ..Prompt::of(&described) })
             }
+            Look::Trail => {
+                let mut parts = Parts::new(seed);
+                let described = render(body, api, &mut parts)?;
+                let (blocks, parts) = parts.finish();
+                Ok(Prompt { blocks, parts, ..Prompt::of(&described) })
+            }
         }
     }
 
@@ -144,7 +157,7 @@ impl Prompt {
         match look {
             Look::Nowhere => read,
             Look::Prefix(cut) => cut.take_bytes(body, seed, read),
-            Look::Blocks => {
+            Look::Blocks | Look::Trail => {
                 let mut hasher = BlockHasher::new(seed);
                 hasher.update(body);
                 Prompt { blocks: hasher.finish(), ..read }

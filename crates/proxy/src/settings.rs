@@ -98,6 +98,11 @@ impl Rules {
 }
 
 impl Rules {
+    /// Whether prompts are kept as trails of hashes.
+    pub(crate) fn keep_trails(&self) -> bool {
+        self.diagnostics.is_some() || self.log_prompts
+    }
+
     /// Whether clients may sign for a region: one that can stand in an ARN, and is among those that are listed, if any are.
     pub(crate) fn serves_region(&self, name: &str) -> bool {
         let Ok(region) = name.parse::<Region>() else { return false };

@@ -2,12 +2,11 @@
 
 use isotherm_core::{BlockHasher, HashSeed, PromptDigest};
 use isotherm_telemetry::{Part, PartEnd, PartKind, Role, Trail};
-use isotherm_wire::api::Api;
-use isotherm_wire::request::{Mark, PromptSink, render};
+use isotherm_wire::request::{Mark, PromptSink};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::Form;
 use super::blocks::Blocks;
+use super::{Look, Prompt, Read};
 
 /// So many parts are told one by one; behind them, each message is one.
 const ONE_BY_ONE: usize = 64;
@@ -20,18 +19,13 @@ const MOST: usize = 1_024;
 
 /// The trail of a body; `None` where there is nothing in it that routing would look at. What separates caches is not in
 /// it yet.
-pub(crate) fn trail(body: &[u8], form: Form, seed: HashSeed) -> Option<Trail> {
-    let (digest, parts) = match form {
-        Form::Ignored => return None,
-        Form::Opaque => {
-            let mut hasher = BlockHasher::new(seed);
-            hasher.update(body);
-            (hasher.finish()?, Vec::new())
-        }
-        Form::Api(api) => Parts::read(body, api, seed)?,
-        Form::Unknown => Parts::read(body, Api::ChatCompletions, seed)?,
-    };
-    Some(Trail::new(&digest, parts.into()))
+pub(crate) fn trail(read: &Read, seed: HashSeed) -> Option<Trail> {
+    let Read { body, form, look, prompt } = read;
+    if *look == Look::Trail {
+        return Some(Trail::new(prompt.blocks.as_ref()?, prompt.parts.clone()));
+    }
+    let Prompt { blocks, parts, .. } = Prompt::read(body, *form, Look::Trail, seed).ok()?;
+    Some(Trail::new(&blocks?, parts))
 }
 
 /// The hash of a text that separates caches; 0 of none.
@@ -44,7 +38,7 @@ pub(crate) fn hash_of(seed: HashSeed, text: Option<&str>) -> u64 {
 }
 
 /// Cuts and hashes a prompt, and notes where its parts end.
-struct Parts {
+pub(super) struct Parts {
     blocks: Blocks,
     parts: Vec<PartEnd>,
     /// The part that is being given.
@@ -59,13 +53,16 @@ struct Parts {
 }
 
 impl Parts {
-    fn read(body: &[u8], api: Api, seed: HashSeed) -> Option<(PromptDigest, Vec<PartEnd>)> {
+    pub(super) fn new(seed: HashSeed) -> Parts {
         let part = Part { kind: PartKind::Prompt, role: Role::Nobody, message: Part::NO_MESSAGE };
         let blocks = Blocks::new(seed);
-        let mut parts = Parts { blocks, parts: Vec::new(), part, in_head: false, messages: 0, own: 0, media: 0 };
-        render(body, api, &mut parts).ok()?;
-        parts.end_part();
-        Some((parts.blocks.finish()?, parts.parts))
+        Parts { blocks, parts: Vec::new(), part, in_head: false, messages: 0, own: 0, media: 0 }
+    }
+
+    /// All of it, `None` without text, and where its parts end.
+    pub(super) fn finish(mut self) -> (Option<PromptDigest>, Box<[PartEnd]>) {
+        self.end_part();
+        (self.blocks.finish(), self.parts.into())
     }
 
     /// A part ends here and another begins.
@@ -146,12 +143,33 @@ impl PromptSink for Parts {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use isotherm_wire::api::Api;
+
+    use super::super::Form;
     use super::*;
 
     const SEED: HashSeed = HashSeed(3);
 
+    fn read(body: &str, look: Look) -> Read {
+        Read::new(Bytes::copy_from_slice(body.as_bytes()), Form::Api(Api::ChatCompletions), look, SEED).unwrap()
+    }
+
     fn of(body: &str) -> Trail {
-        trail(body.as_bytes(), Form::Api(Api::ChatCompletions), SEED).unwrap()
+        trail(&read(body, Look::Nowhere), SEED).unwrap()
+    }
+
+    #[test]
+    fn one_reading_gives_the_blocks_and_the_trail_that_two_would() {
+        let user = "Tell me all about it. ".repeat(40);
+        let body = format!(
+            r#"{{"model":"m","messages":[{{"role":"user","content":[{{"type":"text","text":"{user}"}},
+            {{"type":"image_url","image_url":{{"url":"data:AAAA"}}}}]}},{{"role":"assistant","content":"Yes."}}]}}"#
+        );
+        let (once, twice) = (read(&body, Look::Trail), read(&body, Look::Blocks));
+        assert!(once.prompt.blocks.is_some() && once.prompt.blocks == twice.prompt.blocks);
+        assert_eq!(trail(&once, SEED), trail(&twice, SEED));
+        assert!(trail(&once, SEED).unwrap().parts.len() >= 5);
     }
 
     fn told(trail: &Trail) -> Vec<(PartKind, Role, u16)> {

@@ -33,7 +33,7 @@ pub(crate) async fn decode(request: Authenticated, record: &mut Record) -> Resul
         guard::check(&body, guards).map_err(Failure::Excess)?;
     }
     record.call = Call::read(&route, &head.headers)?.map(Box::new);
-    let look = likely_look(&record.worker.fleet.topology(), &route);
+    let look = likely_look(&record.worker.fleet.topology(), &route, record.rules.keep_trails());
     let form = Form::of(&route, &head.headers);
     let read = Read::new(body, form, look, record.rules.hash_seed).map_err(Failure::Malformed)?;
     record.model.clone_from(&read.prompt.model);
@@ -43,11 +43,11 @@ pub(crate) async fn decode(request: Authenticated, record: &mut Record) -> Resul
 }
 
 /// What the first variant's strategy looks at: right for nearly every request, and corrected where it is not.
-fn likely_look(topology: &Topology, route: &Route) -> Look {
+fn likely_look(topology: &Topology, route: &Route, keep_trails: bool) -> Look {
     let called = match route {
         Route::Runtime { endpoint, .. } => topology.endpoint(endpoint),
         _ => topology.default_endpoint(),
     };
     let variant = called.and_then(|endpoint| endpoint.variants().first());
-    variant.map_or(Look::Nowhere, |share| Look::of(&share.variant.routing()))
+    variant.map_or(Look::Nowhere, |share| Look::of(&share.variant.routing(), keep_trails))
 }

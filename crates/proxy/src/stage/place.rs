@@ -90,7 +90,8 @@ impl Wish {
         let Target { variant, pinned, within, adapter, .. } = target;
         authorize(variant.endpoint(), record)?;
         let seed = record.rules.hash_seed;
-        request.read.look_at(Look::of(&variant.routing()), seed).map_err(Failure::Malformed)?;
+        let look = Look::of(&variant.routing(), record.rules.keep_trails());
+        request.read.look_at(look, seed).map_err(Failure::Malformed)?;
         let invocation = record.call.as_ref().map(|call| &call.invocation);
         let tenant_id = match invocation {
             Some(invocation) => invocation.prefix_aware_id.clone(),

@@ -16,7 +16,6 @@ use super::finish::Record;
 use crate::headers;
 use crate::headers::COMPARE_WITH;
 use crate::prompt::{hash_of, tenant_id, trail};
-use crate::settings::Rules;
 
 /// So far into an answer its id is looked for, in bytes.
 const ID_WITHIN: usize = 1_024;
@@ -42,13 +41,12 @@ pub(crate) fn trace(
     placement: Option<&Placement>,
     record: &mut Record,
 ) {
-    let Rules { diagnostics, log_prompts, .. } = &*record.rules;
-    if diagnostics.is_none() && !log_prompts || record.trace.is_some() {
+    if !record.rules.keep_trails() || record.trace.is_some() {
         return;
     }
     let traces = record.worker.metrics.traces();
     let is_watched = traces.wants(record.arrived);
-    if !is_watched && !log_prompts {
+    if !is_watched && !record.rules.log_prompts {
         return;
     }
     let Some(trail) = scoped_trail(request, adapter, record) else { return };
@@ -84,7 +82,7 @@ fn scoped_trail(request: &Decoded, adapter: Option<&str>, record: &Record) -> Op
         adapter: hash(adapter.or(target).or(prompt.adapter.as_deref())),
         salt: hash(prompt.salt.as_deref()),
         tenant_id: hash(header.as_deref().or(prompt.cache_key.as_deref())),
-        ..trail(&read.body, read.form, seed)?
+        ..trail(read, seed)?
     })
 }
 
