@@ -121,7 +121,7 @@ pub enum PutError {
 impl Fleet {
     /// Makes an endpoint what its control plane wants, adding it where there is none of that name.
     ///
-    /// One new snapshot. A variant, or a component, of the same name and revision is the same as before; in it, an
+    /// One new snapshot. Who waits for room in a variant whose share becomes 0 goes where the traffic goes. A variant, or a component, of the same name and revision is the same as before; in it, an
     /// instance whose id, URL and key stay keeps its generation, its counters and its health. Weights, bounds and routing
     /// are taken over in place. Requests in flight on what is gone end undisturbed; but a request that has just picked
     /// a variant finds none of its instances once the variant is gone, so take its weight away some moments before.
@@ -133,12 +133,15 @@ impl Fleet {
             }
             wanted.check()?;
             let endpoint = Arc::new(self.managed(writer, known.map(|endpoint| &**endpoint), wanted));
+            let left = known.map(|known| endpoint.left_by_traffic(known)).unwrap_or_default();
             let mut endpoints = before.endpoints().to_vec();
             match endpoints.iter_mut().find(|present| present.name() == endpoint.name()) {
                 Some(present) => *present = endpoint,
                 None => endpoints.push(endpoint),
             }
             self.publish_and_retire(before, endpoints);
+            // Only now that they find where traffic goes instead.
+            left.iter().for_each(|variant| variant.move_waiting_on());
             Ok(())
         })
     }

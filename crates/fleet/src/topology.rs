@@ -239,6 +239,18 @@ impl Endpoint {
         pick(|| self.variants.iter(), random)
     }
 
+    /// The variants that had a share of the traffic and have none any more, unless nothing has one.
+    pub(crate) fn left_by_traffic(&self, before: &Endpoint) -> Vec<Arc<Variant>> {
+        let had_a_share = |variant: &Arc<Variant>| {
+            before.variants.iter().any(|share| Arc::ptr_eq(&share.variant, variant) && share.weight > 0.0)
+        };
+        if self.variants.iter().all(|share| share.weight <= 0.0) {
+            return Vec::new();
+        }
+        let without = self.variants.iter().filter(|share| share.weight <= 0.0).map(|share| &share.variant);
+        without.filter(|variant| had_a_share(variant)).cloned().collect()
+    }
+
     /// The models that the instances of its production variants list, and its components' copies.
     pub fn models(&self) -> Vec<Arc<Model>> {
         distinct(self.variants.iter().map(|share| &share.variant).chain(self.component_variants()))

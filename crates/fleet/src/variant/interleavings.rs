@@ -104,7 +104,7 @@ fn client(variant: &Arc<Variant>, holders: &Holders, number: u64) {
                 thread::yield_now();
                 holders.give_back(placement);
             }
-            Err(NotPlaced::Displaced) => {}
+            Err(NotPlaced::Displaced | NotPlaced::Moved) => {}
             Err(NotPlaced::Refused(refusal)) => {
                 assert_ne!(refusal, Refusal::Full, "nobody waits in order to be told to wait");
             }

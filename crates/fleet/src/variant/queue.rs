@@ -31,6 +31,8 @@ pub enum NotPlaced {
     Refused(Refusal),
     /// The queue was full, and one came that goes before it: of a lower priority, or of a tenant that waits for less.
     Displaced,
+    /// The variant's share of the traffic became 0: another one of its endpoint's is to serve the request.
+    Moved,
 }
 
 /// Where a request stands in the queue.
@@ -196,6 +198,17 @@ impl Queue {
             let Some(last) = self.order.last().copied() else { break };
             wakers.extend(self.decide(last, Err(NotPlaced::Displaced)));
         }
+        wakers
+    }
+
+    /// Sends all away, since traffic goes elsewhere from now on; the wakers returned are theirs, in their order.
+    pub(super) fn move_on(&mut self) -> Vec<Waker> {
+        let mut wakers = Vec::new();
+        // From the end, since whoever leaves passes its turn on to those behind it.
+        while let Some(last) = self.order.last().copied() {
+            wakers.extend(self.decide(last, Err(NotPlaced::Moved)));
+        }
+        wakers.reverse();
         wakers
     }
 

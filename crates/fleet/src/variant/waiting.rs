@@ -52,6 +52,14 @@ impl Waiting {
     }
 }
 
+impl Variant {
+    /// Ends the waiting of all who wait for room here, so that they look again where they lead.
+    pub(crate) fn move_waiting_on(&self) {
+        let wakers = self.guarded.lock().queue.move_on();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
 impl Future for Waiting {
     /// The placement; or why waiting came to nothing.
     type Output = Result<Placement, NotPlaced>;

@@ -54,6 +54,8 @@ async fn wait(mut request: Unplaced, record: &mut Record) -> Result<Admitted, Fa
             (Ok(Ok(placement)), _) => Some(placement),
             // A deployment took the variant away: what has come in its place serves the request.
             (Ok(Err(NotPlaced::Refused(_))), _) if !request.wish.is_served(record) => request.seek_again(record)?,
+            // It took the variant's traffic away, and will take the variant.
+            (Ok(Err(NotPlaced::Moved)), _) => request.seek_again(record)?,
             (Ok(Err(NotPlaced::Refused(refusal))), _) => return Err(request.wish.refused(refusal, record)),
             (Ok(Err(NotPlaced::Displaced)), _) => return shed(ShedCause::QueueFull, Failure::QueueFull),
             (Err(_), None) => return shed(ShedCause::QueueTimeout, Failure::QueueTimeout(limit)),

@@ -18,7 +18,7 @@ struct Full {
     waiting: Vec<Client>,
     leave: Arc<Notify>,
     /// Serves as long as it is there.
-    _old: Origin,
+    old: Origin,
 }
 
 impl Full {
@@ -33,19 +33,9 @@ impl Full {
         for _ in 0..8 {
             waiting.push(ask(&router).await);
         }
-        let full = Full { router, running, waiting, leave, _old: old };
-        full.until_waiting(8.0).await;
+        let full = Full { router, running, waiting, leave, old };
+        until_waiting(&full.router, 8.0).await;
         full
-    }
-
-    async fn until_waiting(&self, count: f64) {
-        for _ in 0..1_000 {
-            if self.router.metric("isotherm_waiting_requests", &[]) == count {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        panic!("not {count} wait");
     }
 
     /// Everybody is answered: those who waited by what is new, the one that ran by what ran it.
@@ -59,6 +49,16 @@ impl Full {
         assert_eq!((answer.status, answer.text()), (200, "old".to_owned()));
         assert_eq!(self.router.metric("isotherm_waiting_requests", &[]), 0.0);
     }
+}
+
+async fn until_waiting(router: &Router, count: f64) {
+    for _ in 0..1_000 {
+        if router.metric("isotherm_waiting_requests", &[]) == count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("not {count} wait");
 }
 
 async fn one_at_a_time(says: &str, leave: &Arc<Notify>) -> Origin {
@@ -97,6 +97,47 @@ async fn those_who_wait_move_to_the_next_revision_of_their_variant() {
 }
 
 #[tokio::test]
+async fn those_who_wait_move_with_the_traffic() {
+    let new = Origin::answering(&json(200, "new")).await;
+    let full = Full::new(&new).await;
+    let both = |old_weight, new_weight| {
+        let green = ManagedVariant { revision: 2, ..variant("blue", new_weight, vec![instance("new-1", &new)]) };
+        vec![variant("blue", old_weight, vec![with_room_for_one("old-1", &full.old)]), green]
+    };
+    put(&full.router, both(0.5, 0.5));
+    assert_eq!(full.router.metric("isotherm_waiting_requests", &[]), 8.0);
+    put(&full.router, both(0.0, 1.0));
+    full.all_are_answered().await;
+}
+
+#[tokio::test]
+async fn those_who_wait_for_a_variant_by_its_name_go_on_waiting_when_traffic_leaves_it() {
+    let leave = Arc::new(Notify::new());
+    let (old, new) = (one_at_a_time("old", &leave).await, Origin::answering(&json(200, "new")).await);
+    let router = Router::before(&[&new], "");
+    let both = |old_weight, new_weight| {
+        let green = variant("green", new_weight, vec![instance("new-1", &new)]);
+        vec![variant("blue", old_weight, vec![with_room_for_one("old-1", &old)]), green]
+    };
+    put(&router, both(1.0, 0.0));
+    let line = "host: router\r\nx-amzn-sagemaker-target-variant: blue";
+    let named = post("/endpoints/two/invocations", "{}").replacen("host: router", line, 1);
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let mut client = router.connect().await;
+        client.send(&named).await;
+        old.asked(1).await;
+        clients.push(client);
+    }
+    until_waiting(&router, 1.0).await;
+    put(&router, both(0.0, 1.0));
+    for client in &mut clients {
+        leave.notify_one();
+        assert_eq!(client.answer().await.text(), "old");
+    }
+}
+
+#[tokio::test]
 async fn those_who_wait_stay_when_all_instances_of_their_variant_are_replaced() {
     let new = Origin::answering(&json(200, "new")).await;
     let full = Full::new(&new).await;
@@ -112,7 +153,7 @@ async fn those_who_wait_go_on_waiting_where_what_is_new_is_full_too() {
     let new = one_at_a_time("new", &leave).await;
     put(&full.router, vec![variant("green", 1.0, vec![with_room_for_one("new-1", &new)])]);
     new.asked(1).await;
-    full.until_waiting(7.0).await;
+    until_waiting(&full.router, 7.0).await;
     let leaving = async {
         for answered in 1..=8 {
             new.asked(answered).await;
