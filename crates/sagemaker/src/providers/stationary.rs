@@ -52,11 +52,11 @@ impl Provider for StaticProvider {
         let url = self.free(&taken, order.previous.as_ref());
         let asking = match &url {
             None => {
-                let reason = format!(
-                    "All {} engines of the static provider are taken: add URLs to aws.providers, or ask for fewer \
-                     instances.",
-                    self.settings.urls.len()
-                );
+                let taken = match self.settings.urls.len() {
+                    1 => String::from("The one engine of the static provider is taken"),
+                    several => format!("All {several} engines of the static provider are taken"),
+                };
+                let reason = format!("{taken}: add URLs to aws.providers, or ask for fewer instances.");
                 sender.send_replace(Standing::Failed(reason));
                 None
             }
@@ -138,6 +138,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_engine_that_does_not_answer_fails_with_what_to_do() {
         let provider = provider(&["http://127.0.0.1:1"]);
+        let taken = provider.start(order("first"));
+        let Standing::Failed(reason) = decided(provider.start(order("second"))).await else { panic!() };
+        assert!(reason.starts_with("The one engine of the static provider is taken: add URLs"), "{reason}");
+        provider.stop("first".to_owned()).await;
+        drop(taken);
         let Standing::Failed(reason) = decided(provider.start(order("a"))).await else { panic!() };
         assert!(reason.starts_with("http://127.0.0.1:1 did not answer within 1 s (no connection: "), "{reason}");
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isotherm_config::InstanceUrl;
+use rustix::io::Errno;
 use rustix::process::Pid;
 use tokio::process::Child;
 use tokio::sync::watch;
@@ -48,6 +49,8 @@ struct Process {
 enum Ended {
     /// It was told to.
     Stopped,
+    /// There was nothing to run.
+    NotStarted(String),
     /// It never became ready.
     NotReady(String),
     /// It was ready and ended by itself.
@@ -73,15 +76,20 @@ impl Supervisor {
             let began = Instant::now();
             let ended = match self.left_behind().map_or_else(|| self.spawn(), Ok) {
                 Ok(process) => self.run_once(process).await,
-                Err(error) => Ended::NotReady(format!("it could not be started: {error}")),
+                Err(error) => Ended::NotStarted(self.not_started(&error)),
             };
             match ended {
                 Ended::Stopped => return,
-                Ended::NotReady(problem) if !was_ready => {
+                Ended::NotStarted(problem) if !was_ready => {
                     self.standing.send_replace(Standing::Failed(self.reason(&problem)));
                     return;
                 }
-                Ended::NotReady(problem) | Ended::Exited(problem) => {
+                Ended::NotReady(problem) if !was_ready => {
+                    let reason = format!("{}{}", self.reason(&problem), self.what_it_said());
+                    self.standing.send_replace(Standing::Failed(reason));
+                    return;
+                }
+                Ended::NotStarted(problem) | Ended::NotReady(problem) | Ended::Exited(problem) => {
                     was_ready = true;
                     let instance = &self.order.instance;
                     warn!(endpoint = %self.order.endpoint, %instance, ?pause, "starting again: {problem}");
@@ -103,7 +111,15 @@ impl Supervisor {
         let reached = process.reached.clone();
         let ready = tokio::select! {
             ready = until_ready(&reached, limit) => ready.map_err(|problem| {
-                format!("it did not become ready within {} s: {problem}", limit.as_secs())
+                let bound = match self.order.start_timeout {
+                    None => "start_timeout in aws.providers",
+                    Some(_) => "the variant's ContainerStartupHealthCheckTimeoutInSeconds",
+                };
+                let (url, limit) = (&reached.url, limit.as_secs());
+                format!(
+                    "it did not become ready at {url} within {limit} s ({problem}): raise {bound} if it takes longer, or \
+                     see that it listens on {{port}}"
+                )
             }),
             how = process.exited() => Err(format!("it ended before it was ready, with {how}")),
             () = told_to_stop(&mut self.stopping) => {
@@ -143,7 +159,8 @@ impl Supervisor {
         let port = free_port()?;
         let reached = self.reached(port)?;
         let program = Program::of(&self.shared.settings, &self.order, port).map_err(io::Error::other)?;
-        let output = self.open_log()?;
+        let log = |error| io::Error::other(format!("its log {} can't be written: {error}", self.log_path().display()));
+        let output = self.open_log().map_err(log)?;
         let mut command = program.command(&self.shared.settings);
         let child = command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()?;
         let pid = child.id();
@@ -171,14 +188,44 @@ impl Supervisor {
         OpenOptions::new().create(true).append(true).open(path)
     }
 
+    /// Why there is no process, and what to do.
+    fn not_started(&self, error: &io::Error) -> String {
+        let settings = &self.shared.settings;
+        let missing_directory = settings.working_directory.as_ref().filter(|directory| !directory.is_dir());
+        let problem = match (error.kind(), Errno::from_io_error(error)) {
+            (_, Some(Errno::MFILE | Errno::NFILE)) => format!(
+                "{error}: raise the limit of open files of the router (ulimit -n, or LimitNOFILE= of its unit) and start \
+                 it again"
+            ),
+            (_, Some(Errno::AGAIN | Errno::NOMEM)) => {
+                format!("{error}: the system has no room for another process; ask for fewer instances, or free memory")
+            }
+            (io::ErrorKind::NotFound, _) if missing_directory.is_some() => {
+                String::from("its working_directory is not there: make it, or correct it in aws.providers")
+            }
+            (io::ErrorKind::NotFound, _) => String::from(
+                "there is no such program on the router's PATH: install it, or write its full path into the command in \
+                 aws.providers",
+            ),
+            (io::ErrorKind::PermissionDenied, _) => {
+                String::from("the router's user may not execute it: correct its mode, or the command in aws.providers")
+            }
+            _ => error.to_string(),
+        };
+        format!("it could not be started: {problem}")
+    }
+
     fn reason(&self, problem: &str) -> String {
         let program = self.shared.settings.command.first().map_or("", |word| word.as_str());
+        format!("{program} for {}: {problem}.", self.order.instance)
+    }
+
+    fn what_it_said(&self) -> String {
         let path = self.log_path();
-        let said = match last_words(&path) {
-            Some(words) => format!(" Its last output: {words}"),
-            None => String::new(),
-        };
-        format!("{program} for {}: {problem}. Its log is {}.{said}", self.order.instance, path.display())
+        match last_words(&path) {
+            Some(words) => format!(" Its log is {}. Its last output: {words}", path.display()),
+            None => format!(" It said nothing; its log would be {}.", path.display()),
+        }
     }
 }
 

@@ -91,7 +91,42 @@ async fn a_program_that_fails_at_its_start_fails_with_what_it_said() {
 
     let provider = ProcessProvider::new(settings(&["/no/such/program", "{port}"]), folder.path());
     let Standing::Failed(reason) = decided(&mut provider.start(order("l"))).await else { panic!() };
-    assert!(reason.starts_with("/no/such/program for v-0: it could not be started: No such file"), "{reason}");
+    assert!(reason.starts_with("/no/such/program for v-0: it could not be started: there is no such"), "{reason}");
+}
+
+#[tokio::test]
+async fn what_can_not_be_started_or_is_never_ready_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let reason = async |settings: isotherm_config::ProcessProvider, key: &str| {
+        let provider = ProcessProvider::new(settings, folder.path());
+        match decided(&mut provider.start(order(key))).await {
+            Standing::Failed(reason) => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    let nowhere = folder.path().join("nowhere");
+    let elsewhere =
+        isotherm_config::ProcessProvider { working_directory: Some(nowhere), ..settings(&["sh", "{port}"]) };
+    let expected = "sh for v-0: it could not be started: its working_directory is not there: make it, or correct it in \
+                    aws.providers.";
+    assert_eq!(reason(elsewhere, "a").await, expected);
+    let expected = "/dev/null for v-0: it could not be started: the router's user may not execute it: correct its mode, \
+                    or the command in aws.providers.";
+    assert_eq!(reason(settings(&["/dev/null", "{port}"]), "b").await, expected);
+
+    let silent = isotherm_config::ProcessProvider {
+        start_timeout: Duration::from_secs(1),
+        ..settings(&["sh", "-c", "exec sleep 60", "{port}"])
+    };
+    let reason = reason(silent, "c").await;
+    assert!(reason.starts_with("sh for v-0: it did not become ready at http://127.0.0.1:"), "{reason}");
+    assert!(reason.contains("within 1 s (no connection: ") && reason.contains("raise start_timeout in"), "{reason}");
+    assert!(reason.contains(" It said nothing; its log would be "), "{reason}");
+
+    std::fs::write(folder.path().join("logs-are-no-folder"), "").unwrap();
+    let provider = ProcessProvider::new(settings(&["sh", "{port}"]), &folder.path().join("logs-are-no-folder"));
+    let Standing::Failed(reason) = decided(&mut provider.start(order("d"))).await else { panic!() };
+    assert!(reason.starts_with("sh for v-0: it could not be started: its log ") && reason.contains("can't be written"));
 }
 
 #[tokio::test]
