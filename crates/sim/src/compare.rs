@@ -33,7 +33,7 @@ pub fn compare(scenario: &Scenario, jobs: usize, watch: &dyn Watch) -> Result<St
             strategies: summarise(&strategies),
             invalid: Vec::new(),
             speed: 1.0,
-            seed: FIRST_SEED,
+            seed: scenario.first_seed,
             users: scenario.users()?,
             instances: Some(scenario.fleet.instances()),
         },
@@ -48,9 +48,6 @@ pub fn compare(scenario: &Scenario, jobs: usize, watch: &dyn Watch) -> Result<St
         changes: notes(scenario),
     })
 }
-
-/// Seeds are numbered from here.
-const FIRST_SEED: u64 = 1;
 
 /// One run in short.
 pub(crate) type Short = (Digest, Option<Bound>);
@@ -77,7 +74,7 @@ pub(crate) fn run_all(
                         break;
                     }
                     let (seed, rule) = (place / rules.len(), place % rules.len());
-                    let outcome = simulate(scenario, &rules[rule], FIRST_SEED + seed as u64, watch);
+                    let outcome = simulate(scenario, &rules[rule], scenario.first_seed + seed as u64, watch);
                     let short = outcome.map(|outcome| (Digest::of(&outcome.run, &objectives), outcome.bound));
                     done.lock().unwrap_or_else(PoisonError::into_inner).push((rule * seeds + seed, short));
                 }

@@ -44,8 +44,10 @@ pub struct Scenario {
     pub duration: Duration,
     /// Requests sent before this only warm the fleet.
     pub warm_up: Duration,
-    /// How many seeds, from 1 on.
+    /// How many seeds.
     pub seeds: u32,
+    /// The first of them; the others follow it. 1 unless asked otherwise.
+    pub first_seed: u64,
     /// What counts as a good answer.
     pub slo: Slo,
     /// What an instance costs an hour, in any currency.

@@ -41,6 +41,14 @@ fn the_same_seeds_give_the_same_bytes_however_many_threads_run() {
 }
 
 #[test]
+fn fresh_seeds_are_other_seeds() {
+    let one = |first_seed| compare(&Scenario { first_seed, ..documents("seeds: 1") }, 1, &()).unwrap().report;
+    assert_eq!((one(1).seed, one(4).seed), (1, 4));
+    assert_ne!(one(1).strategies, one(4).strategies);
+    assert_eq!(one(4).strategies, one(4).strategies);
+}
+
+#[test]
 fn every_rule_answers_every_request_and_shows_up_in_the_report() {
     let mut scenario = documents("slo: { ttft: 300ms }\nprice_per_instance_hour: 98");
     scenario.strategies = Rule::all().collect();

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::FRESH_SEEDS;
 use super::verdict::{Count, Row};
 use crate::failure::Failure;
 use crate::machine;
@@ -19,8 +20,12 @@ pub(crate) fn write(rows: &[Row], seeds: u64) -> Result<(), Failure> {
         marks.ok_or_else(|| Failure::Failed(format!("{FILE} has lost its marks {BEGIN} and {END}")))?;
     let date = machine::output(machine::command("date").args(["--utc", "+%Y-%m-%d"]))?;
     let table = table(rows);
-    let written =
-        format!("{before}{BEGIN}\n{} {seeds} paired seeds, {}.\n\n{table}{END}{after}", Count::of(rows), date.trim());
+    let written = format!(
+        "{before}{BEGIN}\n{} {seeds} paired seeds, {}; where a figure was worse, {FRESH_SEEDS} fresh ones decided.\n\n{table}\n{}{END}{after}",
+        Count::of(rows),
+        date.trim(),
+        worse(rows)
+    );
     fs::write(&file, written).map_err(|error| Failure::file(&file, &error))?;
     println!("written: {}", file.display());
     Ok(())
@@ -45,6 +50,12 @@ fn table(rows: &[Row]) -> String {
         );
     }
     table
+}
+
+/// What is worse, scenario by scenario.
+fn worse(rows: &[Row]) -> String {
+    let worse = rows.iter().map(|row| (&row.scenario, row.worse())).filter(|(_, worse)| !worse.is_empty());
+    worse.map(|(scenario, worse)| format!("Worse in `{scenario}`: {}.\n\n", worse.join("; "))).collect()
 }
 
 fn milliseconds(value: f64) -> String {

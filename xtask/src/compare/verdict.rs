@@ -17,7 +17,9 @@ pub(crate) struct Row {
 
 #[derive(Debug)]
 pub(crate) struct Against {
-    /// Without parameters.
+    /// With its parameters.
+    strategy: String,
+    /// Without them.
     pub(crate) rule: String,
     /// How `ADAPTIVE` differs: points of hit rate, percent of the others.
     pub(crate) differs: [f64; 5],
@@ -70,8 +72,9 @@ impl Against {
             let [one, other] = ends.as_slice() else { return None };
             Some(figure.verdict(figure.turned(other.as_f64()?), figure.turned(one.as_f64()?)))
         })?;
-        let rule = other["strategy"].as_str()?.split('@').next()?.to_owned();
-        Some(Against { rule, differs, verdicts })
+        let strategy = other["strategy"].as_str()?.to_owned();
+        let rule = strategy.split('@').next()?.to_owned();
+        Some(Against { strategy, rule, differs, verdicts })
     }
 }
 
@@ -139,8 +142,30 @@ impl fmt::Display for Row {
 }
 
 impl Row {
+    /// The rules that are better in a figure, as `--strategies` takes them; `None` where there are none.
+    pub(crate) fn worse_than(&self) -> Option<String> {
+        let better = self.against.iter().filter(|against| against.verdicts.contains(&Verdict::Worse));
+        let better: Vec<String> = better.map(|against| super::as_flag(&against.strategy)).collect();
+        (!better.is_empty()).then(|| better.join(","))
+    }
+
+    /// Lets a study with other seeds decide about the figures that are worse. `None` where it lacks one of them.
+    pub(crate) fn decide(&mut self, fresh: &Value) -> Option<()> {
+        let fresh = Row::of(&self.scenario, &self.best, fresh)?.against;
+        for against in self.against.iter_mut().filter(|against| against.verdicts.contains(&Verdict::Worse)) {
+            let decisive = fresh.iter().find(|fresh| fresh.strategy == against.strategy)?;
+            for (place, verdict) in against.verdicts.iter_mut().enumerate() {
+                if *verdict == Verdict::Worse {
+                    *verdict = decisive.verdicts[place];
+                    against.differs[place] = decisive.differs[place];
+                }
+            }
+        }
+        Some(())
+    }
+
     /// The figures in which `ADAPTIVE` is worse, and than whom.
-    fn worse(&self) -> Vec<String> {
+    pub(crate) fn worse(&self) -> Vec<String> {
         let each = self.against.iter().flat_map(|against| {
             let figures = FIGURES.iter().zip(against.differs).zip(against.verdicts);
             let worse = figures.filter(|(_, verdict)| *verdict == Verdict::Worse);
@@ -189,6 +214,27 @@ mod tests {
         let row = Row::of("s", "1/2", &study(0.25, 0.2, 0.3)).unwrap();
         assert!((row.against[0].differs[1] + 20.0).abs() < 1e-9 && row.against[0].rule == "PREFIX_AWARE");
         assert_eq!(Count::of(&[row]), Count { better: 3, same: 0, worse: 2 });
+    }
+
+    #[test]
+    fn fresh_seeds_decide_about_what_is_worse_and_about_nothing_else() {
+        use Verdict::{Better, Same, Worse};
+        let row = || Row::of("s", "1/2", &study(0.10, 0.05, 0.15)).unwrap();
+        assert_eq!(row().worse_than().unwrap(), "prefix-aware@1/2");
+        let mut acquitted = row();
+        acquitted.decide(&study(-0.10, -0.15, -0.05)).unwrap();
+        assert_eq!(acquitted.against[0].verdicts, [Better; 5]);
+        assert_eq!(acquitted.worse_than(), None);
+        let mut same = row();
+        same.decide(&study(0.10, -0.01, 0.2)).unwrap();
+        assert_eq!(same.against[0].verdicts, [Same, Better, Better, Better, Same]);
+        let mut condemned = row();
+        condemned.decide(&study(0.2, 0.19, 0.21)).unwrap();
+        assert_eq!(condemned.against[0].verdicts, [Worse, Better, Better, Better, Worse]);
+        assert!((condemned.against[0].differs[0] + 20.0).abs() < 1e-9);
+        let mut stranger = study(0.1, 0.05, 0.15);
+        stranger["strategies"][1]["strategy"] = json!("STICKY");
+        assert!(row().decide(&stranger).is_none());
     }
 
     #[test]

@@ -47,6 +47,11 @@ pub(crate) struct Arguments {
           help_heading = "Instead of what the scenario says")]
     seeds: Option<u32>,
 
+    /// The first of the seeds, so that a comparison can be repeated with fresh ones [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1 << 32),
+          help_heading = "Instead of what the scenario says")]
+    first_seed: Option<u64>,
+
     /// How many instances, in the same mixture
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           help_heading = "Instead of what the scenario says")]
@@ -143,6 +148,7 @@ impl Arguments {
             scenario.strategies.insert(0, baseline.clone());
         }
         scenario.seeds = self.seeds.unwrap_or(scenario.seeds);
+        scenario.first_seed = self.first_seed.unwrap_or(scenario.first_seed);
         if let Some(instances) = self.instances {
             scenario.fleet = scenario.fleet.resized(instances);
         }

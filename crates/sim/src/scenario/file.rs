@@ -236,6 +236,7 @@ impl ScenarioFile {
             duration: self.duration.0,
             warm_up: self.warm_up.0,
             seeds: self.seeds,
+            first_seed: 1,
             slo: Slo { ttft: self.slo.ttft.map(|span| span.0), token_gap: self.slo.token_gap.map(|span| span.0) },
             price_per_instance_hour: self.price_per_instance_hour.map(|price| price.0),
         })

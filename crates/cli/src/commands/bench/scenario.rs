@@ -20,7 +20,8 @@ use crate::scenario_file;
 pub(super) fn run(arguments: &Arguments, name: &str) -> Outcome {
     let scenario = arguments.scenario(name)?;
     let invalid = |error| scenario_file::failure(error);
-    let plans: Vec<Plan> = (1..=u64::from(scenario.seeds))
+    let plans: Vec<Plan> = (scenario.first_seed..)
+        .take(scenario.seeds as usize)
         .map(|seed| scenario.plan(seed))
         .collect::<Result<_, _>>()
         .map_err(|error| invalid(error.into()))?;
@@ -84,7 +85,7 @@ fn study(
             strategies: summarise(&strategies),
             invalid: repeated.invalid,
             speed,
-            seed: 1,
+            seed: scenario.first_seed,
             users,
             instances: Some(instances),
         },
