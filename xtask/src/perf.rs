@@ -1,5 +1,6 @@
 //! `cargo xtask perf`: what the router costs, beside other routers on the same machine; and instruction counts.
 
+mod ahead;
 mod chart;
 pub(crate) mod count;
 mod document;
@@ -32,7 +33,7 @@ Usage: cargo xtask perf [--quick | --full] [--litellm] [--only NAME]... [--profi
        cargo xtask perf --count [--save]
 
 Options:
-  --quick           3 rounds of 0.6 s, and prompts of 1 MB and concurrency 512 in one of them: some 8 minutes
+  --quick           3 rounds of 0.6 s, and prompts of 1 MB and concurrency 512 in one of them: some 10 minutes
                     [default: 5 rounds of 2 s without those, some 18 minutes]
   --full            prompts of 1 MB and concurrency 512 too, and both together, in every third round
   --litellm         LiteLLM too, even if it has to be installed, which takes minutes; it is slow, so it is measured in

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::figures::{Figures, Named, Results};
 use super::peers::Skipped;
-use super::plan::{Case, Plan};
-use super::{chart, targets};
+use super::plan::{Case, LONG_SECONDS, Plan};
+use super::{ahead, chart, targets};
 use crate::failure::Failure;
 use crate::machine;
 
@@ -66,7 +66,8 @@ fn text(page: &Page, date: &str) -> String {
     let _ = writeln!(
         text,
         "\nMeasured on {date} by `cargo xtask {command}`, Isotherm {origin}; {cores} cores of {}, load average \
-         {busy} before the start{}; {} rounds ({} where no target holds) of {} s a measurement, of which the first fifth does not count.\n\n![Added time and requests a second](data-plane.svg)\n",
+         {busy} before the start{}; {} rounds ({} where no target holds) of {} s a measurement ({} s where a request \
+         may take a second), of which the first fifth does not count.\n\n![Added time and requests a second](data-plane.svg)\n",
         machine::processor(),
         if is_busy(busy) {
             " (**the machine was busy with other things: only the order of the figures tells**)"
@@ -75,7 +76,8 @@ fn text(page: &Page, date: &str) -> String {
         },
         plan.rounds,
         plan.rounds.div_ceil(3),
-        plan.seconds
+        plan.seconds,
+        plan.seconds.max(LONG_SECONDS)
     );
     let _ = writeln!(text, "## Measured\n\n```text\n{}```\n", names(&results.names));
     for (name, why) in &page.skipped {
@@ -83,6 +85,9 @@ fn text(page: &Page, date: &str) -> String {
     }
     if let Some(table) = targets::table(results, plan) {
         let _ = writeln!(text, "## Targets\n\n```text\n{table}```\n");
+    }
+    if let Some(table) = ahead::table(results, plan) {
+        let _ = writeln!(text, "## Beside routers for language models\n\n```text\n{table}```\n");
     }
     for case in &plan.cases {
         let title = format!("{}, {} at once", case.shape(), case.connections);

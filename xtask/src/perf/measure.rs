@@ -35,11 +35,12 @@ pub(crate) fn once(
     case: Case,
     plan: &Plan,
 ) -> Result<Sample, Failure> {
+    let seconds = plan.seconds_of(case);
     let used = || (router.map_or(0.0, Process::cpu_seconds), engines.cpu_seconds());
     let (router_before, engines_before) = used();
     let told = machine::output(machine::command(program).args(["load", authority]).args([
         case.connections.to_string(),
-        plan.seconds.to_string(),
+        seconds.to_string(),
         case.prompt_bytes.to_string(),
         case.tokens.to_string(),
     ]))?;
@@ -56,7 +57,7 @@ pub(crate) fn once(
         failure: told["failure"].as_str().map(str::to_owned),
         reconnects: told["reconnects"].as_u64().unwrap_or_default(),
         cpu_us: (router_after - router_before) * 1e6 / sent,
-        load_cores: number(&told["cpu_seconds"]) / plan.seconds,
-        engine_cores: (engines_after - engines_before) / plan.seconds,
+        load_cores: number(&told["cpu_seconds"]) / seconds,
+        engine_cores: (engines_after - engines_before) / seconds,
     })
 }

@@ -6,6 +6,9 @@ use crate::failure::Failure;
 /// Tokens of streamed answers.
 const STREAMS: [u32; 2] = [1, 200];
 
+/// How long cases are measured at least in which a single request may take a second.
+pub(crate) const LONG_SECONDS: f64 = 4.0;
+
 /// One size of prompt, kind of answer and concurrency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Case {
@@ -61,12 +64,20 @@ impl Plan {
         if case.has_targets() { self.rounds } else { self.rounds.div_ceil(3) }
     }
 
+    /// How long a measurement of a case takes: so long that many requests end within it.
+    pub(crate) fn seconds_of(&self, case: Case) -> f64 {
+        if case.takes_long() { self.seconds.max(LONG_SECONDS) } else { self.seconds }
+    }
+
     /// How much it is, in words.
     pub(crate) fn about(&self, subjects: usize) -> String {
-        let rounds: usize = self.cases.iter().map(|case| self.rounds_of(*case)).sum();
-        let minutes = (rounds * subjects) as f64 * self.seconds / 60.0;
+        let minutes = self.seconds_in_all(subjects) / 60.0;
         let cases = self.cases.len();
         format!("{} rounds, {cases} cases, with {subjects}: {minutes:.1} min, and what starting takes", self.rounds)
+    }
+
+    fn seconds_in_all(&self, subjects: usize) -> f64 {
+        self.cases.iter().map(|case| (self.rounds_of(*case) * subjects) as f64 * self.seconds_of(*case)).sum()
     }
 }
 
@@ -86,6 +97,11 @@ impl Case {
     /// Half a gigabyte at once, which takes minutes with some routers.
     fn is_huge(self) -> bool {
         self.prompt_bytes >= 1 << 20 && self.connections > 64
+    }
+
+    /// Whether one wave of its requests takes slow routers a good part of a second.
+    fn takes_long(self) -> bool {
+        self.prompt_bytes >= 1 << 20 && self.connections >= 64 || self.tokens > 1 && self.connections > 64
     }
 
     /// Whether the targets hold for it: larger and more are told only.
@@ -119,8 +135,9 @@ mod tests {
     #[test]
     fn quick_has_all_cases_in_some_minutes() {
         let quick = plan("--quick");
-        let rounds: usize = quick.cases.iter().map(|case| quick.rounds_of(*case)).sum();
-        assert!(rounds as f64 * quick.seconds * 8.0 < 270.0);
+        assert!(quick.seconds_in_all(8) < 420.0, "{}", quick.seconds_in_all(8));
+        let longer: Vec<_> = quick.cases.iter().filter(|case| quick.seconds_of(**case) > quick.seconds).collect();
+        assert!(longer.len() == 5 && longer.iter().all(|case| !case.has_targets()), "{longer:?}");
         assert_eq!((quick.cases.len(), plan("").cases.len(), plan("--full").cases.len()), (24, 12, 27));
         let gated = quick.cases.iter().filter(|case| quick.rounds_of(**case) == quick.rounds).count();
         assert_eq!(gated, 12);

@@ -13,7 +13,8 @@ const RATE: f64 = 0.9;
 const RATE_OF_ROUTERS: f64 = 2.0;
 /// Microseconds that one request at a time may gain at the 99th percentile.
 const P99_US: f64 = 1_000.0;
-const ROUTERS: [&str; 4] = ["vllm-router", "sglang-router", "smg", "litellm"];
+/// Routers for language models.
+pub(crate) const ROUTERS: [&str; 4] = ["vllm-router", "sglang-router", "smg", "litellm"];
 
 /// One target in one case.
 struct Verdict {

@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use bytes::Buf;
 use isotherm_report::percentile::percentile;
-use memchr::memmem;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -24,8 +24,8 @@ const WARM_SHARE: f64 = 0.2;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Different beginnings of prompts.
 const DOCUMENTS: u64 = 16;
-/// Stands in every request for the number of its question.
-const NUMBER: &str = "00000000";
+/// How long the number of a question is.
+const NUMBER_DIGITS: usize = 8;
 /// The least that a token's event takes.
 const EVENT_BYTES: u64 = 100;
 /// How much of an error's body is told.
@@ -76,10 +76,11 @@ struct Seen {
 pub(crate) async fn run(plan: Plan) -> std::io::Result<()> {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let next = Rc::new(RefCell::new(0));
+    let documents: Rc<[Document]> = (0..DOCUMENTS).map(|document| Document::new(&plan, document)).collect();
     let started = Instant::now();
     let users = LocalSet::new();
     for _ in 0..plan.connections {
-        users.spawn_local(user(plan.clone(), started, Rc::clone(&next), Rc::clone(&seen)));
+        users.spawn_local(user(plan.clone(), Rc::clone(&documents), started, Rc::clone(&next), Rc::clone(&seen)));
     }
     users.await;
     println!("{}", told(&mut seen.borrow_mut(), plan.duration.mul_f64(1.0 - WARM_SHARE)));
@@ -106,15 +107,19 @@ fn told(seen: &mut Seen, counted: Duration) -> Value {
     })
 }
 
-async fn user(plan: Plan, started: Instant, next: Rc<RefCell<u64>>, seen: Rc<RefCell<Seen>>) {
+async fn user(
+    plan: Plan,
+    documents: Rc<[Document]>,
+    started: Instant,
+    next: Rc<RefCell<u64>>,
+    seen: Rc<RefCell<Seen>>,
+) {
     let (warm, end) = (started + plan.duration.mul_f64(WARM_SHARE), started + plan.duration);
-    let mut requests: Vec<Request> = (0..DOCUMENTS).map(|document| Request::new(&plan, document)).collect();
     let mut connection = None;
     while Instant::now() < end {
         let number = next.replace_with(|next| *next + 1);
-        let request = &mut requests[(number.wrapping_mul(0x9E37_79B9) % DOCUMENTS) as usize];
-        request.set_number(number);
-        let asked = tokio::time::timeout(PATIENCE, ask(&mut connection, request, &plan)).await;
+        let document = &documents[(number.wrapping_mul(0x9E37_79B9) % DOCUMENTS) as usize];
+        let asked = tokio::time::timeout(PATIENCE, ask(&mut connection, document, number, &plan)).await;
         let asked = asked.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}").into()));
         let has_failed = asked.is_err();
         seen.borrow_mut().note(asked, warm..end);
@@ -146,14 +151,17 @@ impl Seen {
     }
 }
 
-/// The bytes of a request for one of the documents.
-struct Request {
+/// The bytes of a request about one of the documents, up to the number of its question: the same for all users, who
+/// would need a gigabyte else.
+struct Document {
     bytes: Vec<u8>,
-    number_at: usize,
 }
 
-impl Request {
-    fn new(plan: &Plan, document: u64) -> Request {
+/// What comes behind the number.
+const AFTER_NUMBER: &str = r#"?"}]}"#;
+
+impl Document {
+    fn new(plan: &Plan, document: u64) -> Document {
         let text = isotherm_tests::document(document, plan.prompt_bytes.div_ceil(4));
         let text = &text[..text.len().min(plan.prompt_bytes)];
         let answer = if plan.tokens > 0 {
@@ -162,22 +170,15 @@ impl Request {
             r#","max_tokens":8"#.to_owned()
         };
         let body = format!(
-            r#"{{"model":"m"{answer},"messages":[{{"role":"system","content":"{text}"}},{{"role":"user","content":"Question {NUMBER}?"}}]}}"#
+            r#"{{"model":"m"{answer},"messages":[{{"role":"system","content":"{text}"}},{{"role":"user","content":"Question "#
         );
         let head = format!(
             "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
              authorization: {AUTHORIZATION}\r\ncontent-length: {}\r\n\r\n",
             plan.authority,
-            body.len()
+            body.len() + NUMBER_DIGITS + AFTER_NUMBER.len()
         );
-        let bytes = [head.into_bytes(), body.into_bytes()].concat();
-        let number_at = memmem::rfind(&bytes, NUMBER.as_bytes()).unwrap_or_default();
-        Request { bytes, number_at }
-    }
-
-    fn set_number(&mut self, number: u64) {
-        let digits = format!("{:08}", number % 100_000_000);
-        self.bytes[self.number_at..self.number_at + NUMBER.len()].copy_from_slice(digits.as_bytes());
+        Document { bytes: [head.into_bytes(), body.into_bytes()].concat() }
     }
 }
 
@@ -189,7 +190,13 @@ struct Answer {
     connected: bool,
 }
 
-async fn ask(connection: &mut Option<TcpStream>, request: &Request, plan: &Plan) -> Result<Answer, Failure> {
+async fn ask(
+    connection: &mut Option<TcpStream>,
+    document: &Document,
+    number: u64,
+    plan: &Plan,
+) -> Result<Answer, Failure> {
+    let end = format!("{:0NUMBER_DIGITS$}{AFTER_NUMBER}", number % 100_000_000);
     let connected = connection.is_none();
     let mut stream = match connection.take() {
         Some(open) => open,
@@ -200,7 +207,7 @@ async fn ask(connection: &mut Option<TcpStream>, request: &Request, plan: &Plan)
         }
     };
     let started = Instant::now();
-    stream.write_all(&request.bytes).await?;
+    stream.write_all_buf(&mut Buf::chain(document.bytes.as_slice(), end.as_bytes())).await?;
     let mut received = Vec::with_capacity(16 * 1024);
     let head = loop {
         if let Some(head) = Head::parse(&received)? {
