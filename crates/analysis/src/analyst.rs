@@ -136,7 +136,8 @@ impl Analyst {
                     return;
                 }
             }
-            Content::Chain(blocks) => self.take_chain(&entry, blocks),
+            Content::Chain(blocks) => self.take_chain(&entry, blocks, None),
+            Content::KeyedChain(blocks, key) => self.take_chain(&entry, blocks, Some(*key)),
             Content::Key(key) => self.take_key(&entry, *key),
         }
         self.requests += 1;
@@ -157,7 +158,7 @@ impl Analyst {
         self.prompt.chain(scope, &mut self.blocks);
         let native = (api == Api::Invocations).then_some(body);
         let prefixes = of_text(&self.prompt, native, scope, &mut self.scratch);
-        self.prefixes.take(&prefixes);
+        self.prefixes.take(&prefixes, None);
         let (keep_text, most_simulated) = (self.keep_text, self.most_simulated);
         let text = self.text.get_or_insert_with(|| Text {
             requests: 0,
@@ -194,13 +195,13 @@ impl Analyst {
         Some(())
     }
 
-    fn take_chain(&mut self, entry: &Entry, blocks: &[Block]) {
+    fn take_chain(&mut self, entry: &Entry, blocks: &[Block], key: Option<u64>) {
         let mut blocks = blocks.to_vec();
         if entry.session.is_none() {
             keep_answers(&mut blocks, &mut self.ends);
         }
         let blocks = blocks.as_slice();
-        self.prefixes.take(&of_chain(blocks));
+        self.prefixes.take(&of_chain(blocks), key);
         let shared = blocks.iter().take_while(|block| self.known.contains(block.hash) || block.generated);
         self.shared_lengths.add(shared.map(|block| u64::from(block.units)).sum());
         blocks.iter().for_each(|block| _ = self.known.insert(block.hash));
@@ -225,7 +226,7 @@ impl Analyst {
         keys.requests += 1;
         let hash = extend(0, &key.to_le_bytes());
         let block = Block { hash, units: units(1), characters: u32::MAX, generated: false };
-        keys.distinct.take(&of_chain(&[block]));
+        keys.distinct.take(&of_chain(&[block]), None);
         keys.reuse.take(&[block], entry.at);
         let length =
             entry.prompt_tokens.map_or(0, |tokens| u64::from(units(u32::try_from(tokens).unwrap_or(u32::MAX))));

@@ -41,6 +41,8 @@ pub(crate) enum Content {
     Body { api: Api, bytes: Vec<u8> },
     /// The hashes of its blocks.
     Chain(Vec<Block>),
+    /// The same, and the first 64 bits of the key by which a router knows its prefix.
+    KeyedChain(Vec<Block>, u64),
     /// Which prefix it has, and not how long that is.
     Key(u64),
 }
@@ -50,7 +52,7 @@ impl Content {
     pub(crate) fn size(&self) -> usize {
         match self {
             Content::Body { bytes, .. } => bytes.len(),
-            Content::Chain(blocks) => size_of_val(blocks.as_slice()),
+            Content::Chain(blocks) | Content::KeyedChain(blocks, _) => size_of_val(blocks.as_slice()),
             Content::Key(_) => 0,
         }
     }

@@ -29,8 +29,16 @@ pub(crate) struct PrefixHashes {
 #[derive(Debug)]
 pub(crate) struct Prefixes {
     lengths: Vec<Counted>,
-    hot: HashMap<u64, u64, AlreadyHashed>,
+    hot: HashMap<u64, Uses, AlreadyHashed>,
     requests: u64,
+}
+
+/// How often a prefix came.
+#[derive(Clone, Copy, Debug, Default)]
+struct Uses {
+    requests: u64,
+    /// Whether it is known by a router's own key.
+    is_key: bool,
 }
 
 /// The prefixes of one length; a sample of them, by their hashes, where they are too many.
@@ -57,20 +65,22 @@ impl Prefixes {
         Prefixes { lengths: LENGTHS.iter().map(|_| counted()).collect(), hot: HashMap::default(), requests: 0 }
     }
 
-    pub(crate) fn take(&mut self, prefixes: &PrefixHashes) {
+    /// Counts a request's prefixes; the hottest are named by the router's key where there is one.
+    pub(crate) fn take(&mut self, prefixes: &PrefixHashes, key: Option<u64>) {
         self.requests += 1;
         for ((counted, &hash), &length) in self.lengths.iter_mut().zip(&prefixes.hashes).zip(&LENGTHS) {
             counted.shorter += u64::from(prefixes.characters <= length);
             counted.take(hash);
             if length == HOT_LENGTH {
-                *self.hot.entry(hash).or_default() += 1;
+                let uses = self.hot.entry(key.unwrap_or(hash)).or_default();
+                (uses.requests, uses.is_key) = (uses.requests + 1, key.is_some());
             }
         }
         if self.hot.len() > MOST_PREFIXES {
             // What came once is nothing that is hot; what comes often has come again before this happens.
-            self.hot.retain(|_, uses| *uses > 1);
+            self.hot.retain(|_, uses| uses.requests > 1);
             if self.hot.len() > MOST_PREFIXES / 2 {
-                self.hot.retain(|_, uses| *uses > 4);
+                self.hot.retain(|_, uses| uses.requests > 4);
             }
         }
     }
@@ -94,14 +104,15 @@ impl Prefixes {
 
     /// The prefixes that most requests have, the hottest first.
     pub(crate) fn hottest(&self, count: usize) -> Vec<HotPrefix> {
-        let mut hot: Vec<(u64, u64)> = self.hot.iter().map(|(hash, uses)| (*uses, *hash)).collect();
-        hot.sort_unstable_by(|left, right| right.cmp(left));
-        let share = |uses: u64| uses as f64 / self.requests.max(1) as f64;
-        hot.into_iter()
-            .take(count)
-            .filter(|(uses, _)| *uses > 1)
-            .map(|(requests, hash)| HotPrefix { hash: format!("{hash:016x}"), requests, share: share(requests) })
-            .collect()
+        let mut hot: Vec<(u64, Uses)> = self.hot.iter().map(|(hash, uses)| (*hash, *uses)).collect();
+        hot.sort_unstable_by_key(|(hash, uses)| (std::cmp::Reverse(uses.requests), *hash));
+        let told = |(hash, Uses { requests, is_key }): (u64, Uses)| HotPrefix {
+            hash: format!("{hash:016x}"),
+            is_key,
+            requests,
+            share: requests as f64 / self.requests.max(1) as f64,
+        };
+        hot.into_iter().take(count).filter(|(_, uses)| uses.requests > 1).map(told).collect()
     }
 }
 
@@ -140,11 +151,14 @@ pub struct PrefixCount {
     pub shorter: f64,
 }
 
-/// A prefix of 4,096 characters that many requests have.
+/// A prefix that many requests have: of 4,096 characters, or as long as the router's that has given it a key.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HotPrefix {
-    /// Names it within this analysis; no text can be told from it.
+    /// Names it; no text can be told from it.
     pub hash: String,
+    /// Whether that is the beginning of the router's key, as `x-isotherm-key`, dashboard and `isotherm top` show it; else
+    /// it holds within this analysis only.
+    pub is_key: bool,
     /// How often it came.
     pub requests: u64,
     /// Which share of the requests that is.
@@ -226,12 +240,24 @@ mod tests {
         for number in 0..300_000_u64 {
             // A third of the requests has one prefix, the others come three times each.
             let hash = if number % 3 == 0 { 1 << 40 } else { extend_by_id(0, number / 9 * 3 + number % 3) };
-            prefixes.take(&PrefixHashes { hashes: [hash; LENGTHS.len()], characters: 500 });
+            prefixes.take(&PrefixHashes { hashes: [hash; LENGTHS.len()], characters: 500 }, None);
         }
         let found = prefixes.by_length()[0];
         assert!((found.distinct as f64 - 66_667.0).abs() < 1_500.0, "{found:?}");
         assert_eq!((found.shorter, prefixes.by_length()[1].shorter), (0.0, 1.0));
         let hot = prefixes.hottest(3);
         assert_eq!((hot[0].requests, hot[0].share), (100_000, 1.0 / 3.0));
+    }
+
+    #[test]
+    fn a_prefix_with_a_routers_key_is_counted_and_named_by_it() {
+        let mut prefixes = Prefixes::new();
+        for number in 0..10 {
+            prefixes
+                .take(&PrefixHashes { hashes: [number; LENGTHS.len()], characters: 500 }, Some(0xdcec_c780_6d15_82cf));
+        }
+        let hot = prefixes.hottest(3);
+        assert_eq!(hot.len(), 1);
+        assert_eq!((hot[0].hash.as_str(), hot[0].is_key, hot[0].requests), ("dcecc7806d1582cf", true, 10));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Reading;
+use super::{Reading, wrong};
 use crate::chain::{Block, extend_by_id, text_units};
 use crate::entry::{Content, Entry};
 use crate::timestamp;
@@ -30,9 +30,10 @@ struct Line {
 }
 
 pub(super) fn read(record: &[u8], each: &mut dyn FnMut(Entry)) -> Result<Reading, String> {
-    let line: Line = serde_json::from_slice(record).map_err(|error| error.to_string())?;
+    let line: Line = serde_json::from_slice(record).map_err(wrong)?;
     let content = match (&line.blocks, &line.key) {
-        (Some(blocks), _) if !blocks.is_empty() => Content::Chain(chain(blocks, &line)?),
+        (Some(blocks), Some(key)) if !blocks.is_empty() => Content::KeyedChain(chain(blocks, &line)?, name(key)?),
+        (Some(blocks), None) if !blocks.is_empty() => Content::Chain(chain(blocks, &line)?),
         (_, Some(key)) => Content::Key(hash(key)?),
         _ => return Ok(Reading::Other),
     };
@@ -84,10 +85,15 @@ fn chain(blocks: &[String], line: &Line) -> Result<Vec<Block>, String> {
     Ok(chain)
 }
 
+/// The first 64 bits of a key in hexadecimal digits: what people see of it.
+fn name(key: &str) -> Result<u64, String> {
+    hash(key.get(..16).unwrap_or(key))
+}
+
 /// The last 64 bits of a hash in hexadecimal digits.
 fn hash(text: &str) -> Result<u64, String> {
     let digits = text.get(text.len().saturating_sub(16)..).unwrap_or_default();
-    u64::from_str_radix(digits, 16).map_err(|_| format!("{text:?} is no hash: hexadecimal digits are needed"))
+    u64::from_str_radix(digits, 16).map_err(|_| "a hash has other than hexadecimal digits".to_owned())
 }
 
 #[cfg(test)]
@@ -116,6 +122,9 @@ mod tests {
         let (_, entry) = read_line(r#","blocks":["00ff","ab"],"prompt_tokens":100"#, 200);
         let Content::Chain(blocks) = entry.unwrap().content else { panic!("a chain was there") };
         assert_eq!((blocks.len(), blocks[0].units), (2, 50 * 256));
+        let keyed = r#","key":"dcecc7806d1582cf14b78122ecb5c9b6","blocks":["00ff","ab"],"prompt_tokens":100"#;
+        let Content::KeyedChain(same, name) = read_line(keyed, 200).1.unwrap().content else { panic!("with its key") };
+        assert_eq!((same, name), (blocks, 0xdcec_c780_6d15_82cf), "named as the dashboard names it");
         let more = r#","blocks":["00ff","ab","cd"],"ends":[64,70,100],"answers":[[1,2]],"prompt_tokens":100,
             "cached_tokens":64,"expected_cached_tokens":60"#;
         let entry = read_line(&more.replace('\n', ""), 200).1.unwrap();
