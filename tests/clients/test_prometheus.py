@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import socket
 import subprocess
 import time
@@ -34,6 +35,20 @@ def test_every_expression_finds_data(prometheus):
     assert not missing
     # More than one expression can stand in a panel: each is asked once more by itself.
     assert [(name, query) for name, query in expressions if not prometheus.finds(query)] == []
+
+
+def test_what_is_told_by_instance_names_the_engines(prometheus):
+    """A server that scrapes calls the router `instance`: no expression may take that for an engine."""
+    of = lambda query: {sample["metric"].get("instance_id") for sample in prometheus.get("/api/v1/query", query=query)["result"]}
+    deadline = time.monotonic() + WITHIN
+    while of("isotherm:instance_prompt_tokens:share_rate5m") != {"AllTraffic-0", "AllTraffic-1"}:
+        assert time.monotonic() < deadline, of("isotherm_instance_up")
+        time.sleep(1)
+    assert of("sum by (instance_id) (isotherm_instance_up)") == {"AllTraffic-0", "AllTraffic-1"}
+    assert not prometheus.get("/api/v1/query", query='{exported_instance!=""}')["result"]
+    texts = [target["expr"] + target.get("legendFormat", "") for panel in dashboard()["panels"] for target in panel["targets"]]
+    of_engines = [text for text in texts + [RULES.read_text()] if "on (instance, job)" not in text]
+    assert not [text for text in of_engines if re.search(r"\binstance\b(?! )[,)}]", text)]
 
 
 def test_the_dashboard_can_be_imported():

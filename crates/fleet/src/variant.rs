@@ -124,6 +124,7 @@ impl Variant {
         clock: Clock,
     ) -> Variant {
         let metrics = registry.variant(&endpoint, &name);
+        metrics.begin_strategy(plan.routing.strategy.name());
         let queue = Queue::new(metrics.waiting().clone());
         let mut state = VariantState::new(plan.routing, clock.now());
         state.set_probes_to_down(probes_to_down(&plan));
@@ -174,6 +175,7 @@ impl Variant {
     pub(crate) fn set_plan(&self, plan: isotherm_config::Variant) {
         let (routing, probes_to_down) = (plan.routing, probes_to_down(&plan));
         self.plan.store(Arc::new(plan));
+        self.metrics.begin_strategy(routing.strategy.name());
         self.change(|state| {
             state.set_probes_to_down(probes_to_down);
             state.set_routing(routing);

@@ -39,7 +39,7 @@ pub struct InstanceMetrics {
 
 impl InstanceMetrics {
     pub(crate) fn new(shared: Arc<Shared>, scope: Labels, variant: Arc<VariantMetrics>) -> InstanceMetrics {
-        InstanceMetrics {
+        let metrics = InstanceMetrics {
             in_flight: shared.in_flight.series(scope.clone()),
             prompt_tokens: Lazy::default(),
             cached_tokens: Lazy::default(),
@@ -54,7 +54,23 @@ impl InstanceMetrics {
             shared,
             scope,
             _variant: variant,
+        };
+        metrics.begin_at_zero();
+        metrics
+    }
+
+    /// Makes the series whose labels are known beforehand, so that their first count shows as an increase. What only some
+    /// strategies expect and some engines tell is not among them: there, no series says more than 0.
+    fn begin_at_zero(&self) {
+        for tokens in self.tokens_of(Arm::Strategy) {
+            tokens.inc_by(0);
         }
+        for kind in UpstreamErrorKind::ALL {
+            self.upstream_errors(*kind);
+        }
+        self.repeated(0, 0);
+        self.views().remapped_keys.series(self.scope.clone());
+        self.views().restarts.series(self.scope.clone());
     }
 
     pub(crate) fn views(&self) -> &Views {
@@ -73,18 +89,28 @@ impl InstanceMetrics {
     /// An engine told the length of a prompt and, if it says so at all, how much of it was cached. The decision tells how
     /// much that was believed to be.
     pub fn prompt(&self, decision: &Decision, tokens: u64, cached: Option<u64>) {
-        let labels = || self.scope.with("arm", decision.arm.as_str());
-        let index = decision.arm as usize;
-        self.prompt_tokens.get(index, || self.shared.prompt_tokens.series(labels())).inc_by(tokens);
+        let [prompt_tokens, reported_prompt_tokens, cached_tokens] = self.tokens_of(decision.arm);
+        prompt_tokens.inc_by(tokens);
         if let Some(cached) = cached {
-            let reported = || self.shared.cache_reported_prompt_tokens.series(labels());
-            self.cached_tokens.get(index, || self.shared.cached_tokens.series(labels())).inc_by(cached);
-            self.cache_reported_prompt_tokens.get(index, reported).inc_by(tokens);
+            cached_tokens.inc_by(cached);
+            reported_prompt_tokens.inc_by(tokens);
             if let Some(expected) = decision.expected_cached_tokens {
+                let labels = || self.scope.with("arm", decision.arm.as_str());
                 let series = || self.shared.expected_cached_tokens.series(labels());
-                self.expected_cached_tokens.get(index, series).inc_by(expected);
+                self.expected_cached_tokens.get(decision.arm as usize, series).inc_by(expected);
             }
         }
+    }
+
+    /// An arm's counters of prompt tokens, of those of responses that said how many were cached, and of the cached ones.
+    fn tokens_of(&self, arm: Arm) -> [&Counter; 3] {
+        let labels = || self.scope.with("arm", arm.as_str());
+        let (index, shared) = (arm as usize, &self.shared);
+        [
+            self.prompt_tokens.get(index, || shared.prompt_tokens.series(labels())),
+            self.cache_reported_prompt_tokens.get(index, || shared.cache_reported_prompt_tokens.series(labels())),
+            self.cached_tokens.get(index, || shared.cached_tokens.series(labels())),
+        ]
     }
 
     /// An engine generated tokens.
@@ -94,8 +120,12 @@ impl InstanceMetrics {
 
     /// Something went wrong between router and instance.
     pub fn upstream_error(&self, kind: UpstreamErrorKind) {
+        self.upstream_errors(kind).inc();
+    }
+
+    fn upstream_errors(&self, kind: UpstreamErrorKind) -> &Counter {
         let labels = || self.scope.with("kind", kind.as_str());
-        self.upstream_errors.get(kind as usize, || self.shared.upstream_errors.series(labels())).inc();
+        self.upstream_errors.get(kind as usize, || self.shared.upstream_errors.series(labels()))
     }
 
     /// What was counted so far, for views of the router.

@@ -5,6 +5,10 @@ use std::sync::Arc;
 use isotherm_core::Reason;
 use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
 
+/// The label that names an instance. Not `instance`: so a Prometheus server calls what it scraped, the router, and would
+/// rename ours.
+pub(crate) const INSTANCE: &str = "instance_id";
+
 /// The labels of one series, in the order in which they are written; those that say whom it belongs to come first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct Labels(Vec<(&'static str, Arc<str>)>);

@@ -13,7 +13,7 @@ use crate::exemplars::Exemplars;
 use crate::exposition::{Exposition, Format};
 use crate::handles::Handles;
 use crate::instance_metrics::InstanceMetrics;
-use crate::labels::{CacheOutcome, Labels};
+use crate::labels::{CacheOutcome, INSTANCE, Labels};
 use crate::names::{self, MetricName};
 use crate::process::ProcessCollector;
 use crate::series::Family;
@@ -141,7 +141,7 @@ impl Metrics {
 
     /// The handle of an instance of a variant; keep it as long as the instance lives.
     pub fn instance(&self, variant: &Arc<VariantMetrics>, instance: &str) -> Arc<InstanceMetrics> {
-        self.shared.instances.handle(variant.scope().with("instance", instance), |scope| {
+        self.shared.instances.handle(variant.scope().with(INSTANCE, instance), |scope| {
             InstanceMetrics::new(Arc::clone(&self.shared), scope, Arc::clone(variant))
         })
     }

@@ -28,6 +28,9 @@ const MODELS: usize = 100;
 /// The longest model name in a label, in characters; a longer one is cut.
 const LONGEST_MODEL: usize = 100;
 
+/// The API that most clients call.
+const USUAL_API: &str = "chat_completions";
+
 const STRATEGIES: usize = StrategyName::ALL.len();
 const ARMS: usize = Arm::ALL.len();
 const REASONS: usize = Reason::ALL.len();
@@ -96,8 +99,39 @@ impl VariantMetrics {
         for cause in ShedCause::ALL {
             self.sheds(*cause);
         }
+        for fault in InvocationFault::ALL {
+            self.invocation_faults(*fault);
+        }
+        for copy in ShadowCopy::ALL {
+            self.shadow_copies(*copy);
+        }
+        for outcome in CacheOutcome::ALL {
+            self.first_tokens_by_outcome(*outcome);
+        }
+        for class in [StatusClass::Success, StatusClass::ClientError, StatusClass::ServerError] {
+            self.requests(USUAL_API, class);
+        }
         self.resends_refused_counter();
         self.waiting();
+        self.durations();
+        self.routes();
+        self.keys_compared(0);
+    }
+
+    /// Makes the series of what a strategy usually decides, for the same reason. It is the one in force from now on.
+    pub fn begin_strategy(&self, strategy: StrategyName) {
+        let reasons: &[Reason] = match strategy {
+            StrategyName::Random => &[Reason::Random],
+            StrategyName::RoundRobin => &[Reason::RoundRobin],
+            StrategyName::LeastOutstandingRequests => &[Reason::LeastOutstanding],
+            StrategyName::PrefixAware => &[Reason::Home, Reason::Spill, Reason::Saturated],
+            StrategyName::Adaptive => &[Reason::Warm, Reason::Cold],
+        };
+        for reason in reasons {
+            let cause = (*reason == Reason::Spill).then_some(SpillCause::Threshold);
+            self.decisions(strategy, Arm::Strategy, *reason, cause);
+            self.first_tokens(Arm::Strategy, *reason);
+        }
     }
 
     pub(crate) fn views(&self) -> &Views {
@@ -111,13 +145,21 @@ impl VariantMetrics {
     /// A request was answered with this status, or its client left (499), so long after its arrival.
     pub fn request(&self, api: &'static str, status: u16, duration: Duration) {
         let class = StatusClass::of(status);
+        self.requests(api, class).inc();
+        self.durations().observe(duration);
+    }
+
+    fn requests(&self, api: &'static str, class: StatusClass) -> &Counter {
         // The slot of this API, or the next free one; those beyond the last slot share it.
         let of_api = |slot: &'_ &OnceLock<(&'static str, _)>| slot.get_or_init(|| (api, Lazy::default())).0 == api;
         let slot = self.requests.iter().find(of_api).unwrap_or(&self.requests[APIS - 1]);
         let (api, classes) = slot.get_or_init(|| (api, Lazy::default()));
         let labels = || self.scope.with("api", *api).with("code", class.as_str());
-        classes.get(class as usize, || self.shared.requests.series(labels())).inc();
-        self.duration.get_or_init(|| self.shared.request_duration.series(self.scope.clone())).observe(duration);
+        classes.get(class as usize, || self.shared.requests.series(labels()))
+    }
+
+    fn durations(&self) -> &DurationHistogram {
+        self.duration.get_or_init(|| self.shared.request_duration.series(self.scope.clone()))
     }
 
     /// A request that named this model was answered with success. Not to be called for others: a client could fill the
@@ -141,6 +183,13 @@ impl VariantMetrics {
     /// A decision was made.
     pub fn decision(&self, decision: &Decision) {
         let Decision { strategy, arm, reason, cause, .. } = *decision;
+        self.decisions(strategy, arm, reason, cause).inc();
+        if let Some(cause) = cause {
+            self.spills(cause).inc();
+        }
+    }
+
+    fn decisions(&self, strategy: StrategyName, arm: Arm, reason: Reason, cause: Option<SpillCause>) -> &Counter {
         let of_cause = cause.map_or(0, |cause| cause as usize + 1);
         let index = ((strategy as usize * ARMS + arm as usize) * REASONS + reason as usize) * (CAUSES + 1) + of_cause;
         let labels = || {
@@ -150,29 +199,37 @@ impl VariantMetrics {
                 .with("reason", reason.as_str())
                 .with("cause", cause.map_or("none", SpillCause::as_str))
         };
-        self.decisions.get(index, || self.shared.decisions.series(labels())).inc();
-        if let Some(cause) = cause {
-            self.spills(cause).inc();
-        }
+        self.decisions.get(index, || self.shared.decisions.series(labels()))
     }
 
     /// It took so long from a request's body being there to the choice of its instance.
     pub fn routed(&self, elapsed: Duration) {
-        self.route.get_or_init(|| self.shared.route.series(self.scope.clone())).observe(elapsed);
+        self.routes().observe(elapsed);
+    }
+
+    fn routes(&self) -> &DurationHistogram {
+        self.route.get_or_init(|| self.shared.route.series(self.scope.clone()))
     }
 
     /// The first generated token came so long after the request's arrival.
     pub fn first_token(&self, arm: Arm, reason: Reason, elapsed: Duration) {
+        self.first_tokens(arm, reason).observe(elapsed);
+    }
+
+    fn first_tokens(&self, arm: Arm, reason: Reason) -> &DurationHistogram {
         let labels = || self.scope.with("arm", arm.as_str()).with("reason", reason.as_str());
         let index = arm as usize * REASONS + reason as usize;
-        self.first_token.get(index, || self.shared.time_to_first_token.series(labels())).observe(elapsed);
+        self.first_token.get(index, || self.shared.time_to_first_token.series(labels()))
     }
 
     /// The first generated token of a finished request came so long after its arrival, with this use of the cache.
     pub fn first_token_by_outcome(&self, outcome: CacheOutcome, elapsed: Duration) {
+        self.first_tokens_by_outcome(outcome).observe(elapsed);
+    }
+
+    fn first_tokens_by_outcome(&self, outcome: CacheOutcome) -> &DurationHistogram {
         let labels = || self.scope.with("outcome", outcome.as_str());
-        let series = || self.shared.first_token_by_outcome.series(labels());
-        self.first_token_by_outcome.get(outcome as usize, series).observe(elapsed);
+        self.first_token_by_outcome.get(outcome as usize, || self.shared.first_token_by_outcome.series(labels()))
     }
 
     /// What was counted so far, for views of the router.
@@ -218,14 +275,22 @@ impl VariantMetrics {
 
     /// An invocation on SageMaker's paths went wrong.
     pub fn invocation_fault(&self, fault: InvocationFault) {
+        self.invocation_faults(fault).inc();
+    }
+
+    fn invocation_faults(&self, fault: InvocationFault) -> &Counter {
         let labels = || self.scope.with("kind", fault.as_str());
-        self.invocation_faults.get(fault as usize, || self.shared.invocation_faults.series(labels())).inc();
+        self.invocation_faults.get(fault as usize, || self.shared.invocation_faults.series(labels()))
     }
 
     /// A request of the endpoint was copied for this variant, which is a shadow, or was not.
     pub fn shadow_copy(&self, copy: ShadowCopy) {
+        self.shadow_copies(copy).inc();
+    }
+
+    fn shadow_copies(&self, copy: ShadowCopy) -> &Counter {
         let labels = || self.scope.with("outcome", copy.as_str());
-        self.shadow_copies.get(copy as usize, || self.shared.shadow_copies.series(labels())).inc();
+        self.shadow_copies.get(copy as usize, || self.shared.shadow_copies.series(labels()))
     }
 
     /// How many requests wait for an instance; whoever waits adds one and takes it off again.

@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::instance_metrics::InstanceMetrics;
-use crate::labels::Labels;
+use crate::labels::{INSTANCE, Labels};
 use crate::series::Family;
 use crate::variant_metrics::VariantMetrics;
 
@@ -90,8 +90,6 @@ impl InstanceMetrics {
         let (views, scope) = (self.views(), self.scope());
         let signed = |number: Option<u64>| number.map(|number| i64::try_from(number).unwrap_or(i64::MAX));
         views.scrape_success.series(scope.clone()).set(reading.is_some().into());
-        // There at 0, so that the first restart shows as an increase.
-        views.restarts.series(scope.clone());
         // Frozen gauges would look like an engine that stands still.
         let told = reading.copied().unwrap_or_default();
         show!(views.running, scope, signed(told.running));
@@ -157,6 +155,6 @@ impl VariantMetrics {
 
     /// Of these, so many have this instance as their home now, and had another.
     pub fn keys_remapped(&self, instance: &str, keys: u64) {
-        self.views().remapped_keys.series(self.scope().with("instance", Arc::<str>::from(instance))).inc_by(keys);
+        self.views().remapped_keys.series(self.scope().with(INSTANCE, Arc::<str>::from(instance))).inc_by(keys);
     }
 }

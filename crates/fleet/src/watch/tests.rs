@@ -209,7 +209,7 @@ async fn what_is_removed_is_asked_no_more_and_leaves_no_series_behind() {
     let series = |name: &str, instance: &str| {
         let text = metrics.expose(None);
         let text = String::from_utf8(text.body.into()).unwrap();
-        let is_it = |line: &&str| line.starts_with(name) && line.contains(&format!("instance=\"{instance}\""));
+        let is_it = |line: &&str| line.starts_with(name) && line.contains(&format!("instance_id=\"{instance}\""));
         text.lines().find(is_it).and_then(|line| line.rsplit(' ').next()).map(str::to_owned)
     };
     eventually("heard of", || engine.times_asked("/health") >= 2).await;

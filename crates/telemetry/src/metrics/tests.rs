@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use isotherm_core::{Arm, Decision, Reason};
+use isotherm_core::{Arm, Decision, Reason, StrategyName};
 
 use super::*;
 use crate::sample::{at_random, spilled};
@@ -117,6 +117,51 @@ fn every_metric_has_its_name_and_help_and_no_other_is_exported() {
     assert_eq!(shown, expected);
 }
 
+/// What only traffic can name (models, prefixes, shadow strategies), only ADAPTIVE expects, or only an engine can tell.
+const COMES_LATER: [&str; 15] = [
+    "isotherm_model_requests_total",
+    "isotherm_expected_cached_tokens_total",
+    "isotherm_index_bytes",
+    "isotherm_instance_request_share",
+    "isotherm_hot_prefix_share",
+    "isotherm_engine_scrape_success",
+    "isotherm_engine_running_requests",
+    "isotherm_engine_waiting_requests",
+    "isotherm_engine_kv_cache_usage_ratio",
+    "isotherm_engine_gpu_memory_bytes",
+    "isotherm_engine_prefix_cache_queries_total",
+    "isotherm_engine_prefix_cache_hits_total",
+    "isotherm_engine_start_time_seconds",
+    "isotherm_shadow_prompt_tokens_total",
+    "isotherm_shadow_cached_tokens_total",
+];
+
+#[test]
+fn before_the_first_request_every_metric_is_there_at_zero() {
+    let metrics = Metrics::new("test");
+    let variant = metrics.variant("chat", "a");
+    variant.begin_strategy(StrategyName::PrefixAware);
+    let _instance = metrics.instance(&variant, "i");
+    metrics.alerts().set_firing("InstanceIll", 0);
+    let text = metrics.expose(None).body;
+    let shown: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let expected = names::ALL.iter().map(|metric| metric.name).filter(|name| !COMES_LATER.contains(name));
+    assert_eq!(shown, expected.collect::<Vec<_>>());
+    let counts = |line: &&str| line.starts_with("isotherm_") && line.contains("_total");
+    assert!(text.lines().filter(counts).all(|line| line.ends_with(" 0")), "{text}");
+    for reason in ["home", "spill", "saturated"] {
+        assert!(text.contains(&format!("arm=\"strategy\",reason=\"{reason}\"")), "{reason}");
+    }
+}
+
+#[test]
+fn no_label_is_one_that_a_prometheus_server_sets_itself() {
+    let (metrics, _instance) = counted();
+    for line in lines(&metrics, "isotherm_") {
+        assert!(!line.contains("{instance=") && !line.contains(",instance=") && !line.contains("job="), "{line}");
+    }
+}
+
 #[test]
 fn every_metric_is_documented() {
     let page = include_str!("../../../../docs/observability.md");
@@ -184,7 +229,7 @@ fn a_removed_instance_leaves_no_series_and_its_neighbour_keeps_them() {
     assert!(!shown.iter().any(|line| line.contains("10.0.0.1")), "{shown:#?}");
     assert!(
         shown.contains(
-            &"isotherm_instance_up{endpoint=\"chat\",variant=\"AllTraffic\",instance=\"http://10.0.0.2:8000\"} 1"
+            &"isotherm_instance_up{endpoint=\"chat\",variant=\"AllTraffic\",instance_id=\"http://10.0.0.2:8000\"} 1"
                 .to_owned()
         )
     );
@@ -200,7 +245,7 @@ fn equal_labels_share_one_handle_and_one_made_after_the_last_begins_anew() {
     let (first, second) = (metrics.instance(&variant, "i"), metrics.instance(&variant, "i"));
     first.output(1);
     second.output(1);
-    let total = "isotherm_output_tokens_total{endpoint=\"chat\",variant=\"a\",instance=\"i\"}";
+    let total = "isotherm_output_tokens_total{endpoint=\"chat\",variant=\"a\",instance_id=\"i\"}";
     assert_eq!(lines(&metrics, total), [format!("{total} 2")]);
     drop((first, second));
     assert!(lines(&metrics, total).is_empty());
@@ -241,7 +286,8 @@ fn apis_beyond_the_bound_share_a_label() {
         variant.request(api, 200, Duration::ZERO);
     }
     let shown = lines(&metrics, "isotherm_requests_total");
-    assert_eq!(shown.len(), 32);
+    // The usual one has three classes from the beginning.
+    assert_eq!(shown.len(), 31 + 3);
     let counts = shown.iter().map(|line| line.rsplit(' ').next().unwrap_or_default().parse::<u64>().unwrap());
     assert_eq!(counts.sum::<u64>(), 100);
 }
