@@ -6,7 +6,6 @@ mod changes;
 mod figures;
 mod history;
 mod prefixes;
-mod remaps;
 mod requests;
 
 use std::collections::HashMap;
@@ -24,7 +23,6 @@ pub(crate) use self::changes::{Changes, FleetChange};
 pub(crate) use self::figures::{Figures, Rates, share, sum};
 pub(crate) use self::history::{History, InstancePoint, POINTS, STEP, VariantHistory, VariantPoint};
 pub(crate) use self::prefixes::{HotPrefix, Prefixes};
-use self::remaps::Remaps;
 pub(crate) use self::requests::{Requests, ShownRequest, unix_seconds};
 use crate::alerts::Watchman;
 use crate::shadow::Shadows;
@@ -58,7 +56,6 @@ pub(crate) struct Seen {
     pub(crate) changes: Changes,
     /// What instances should have cached, and had not.
     pub(crate) beliefs: Beliefs,
-    remaps: Remaps,
 }
 
 impl fmt::Debug for Observer {
@@ -106,7 +103,7 @@ impl Observer {
         let seen = &mut *guard;
         seen.requests.take_in(requests);
         seen.beliefs.follow(&self.fleet);
-        seen.remaps.look(&self.fleet);
+        seen.changes.look(&self.fleet, &seen.prefixes, now);
         let mut lengths = HashMap::new();
         for key in &keys {
             let repeats = seen.prefixes.take_in(key);
@@ -115,12 +112,11 @@ impl Observer {
                 .entry((&key.endpoint, &key.variant))
                 .or_insert_with(|| self.prefix_length(&key.endpoint, &key.variant));
             seen.beliefs.take_in(key, length, now);
-            seen.remaps.take_in(key);
+            seen.changes.take_in(key);
         }
         if seen.history.is_due(now) {
             seen.prefixes.fade();
-            seen.history.step(&self.fleet, now);
-            seen.changes.look(&self.fleet, &seen.prefixes, now);
+            seen.history.step(&self.fleet, self.shadows.lock().take_predictions(), now);
             seen.beliefs.step(&self.fleet);
             self.show(seen);
             self.alerts.look(&self.fleet, seen, now);

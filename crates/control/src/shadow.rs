@@ -6,23 +6,30 @@
 mod cache;
 mod figures;
 mod rival;
+mod sample;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isotherm_core::{Availability, InstanceId, InstanceSpec, Routing, Time};
 use isotherm_fleet::{Fleet, Variant};
 use isotherm_telemetry::{Ended, Metrics, TracedRequest};
+use rustix::time::{ClockId, clock_gettime};
 
 pub(crate) use self::figures::ShadowFigures;
 use self::figures::{Pace, Tally};
 use self::rival::{Believed, Rival, candidates};
+use self::sample::Sample;
 
-/// How long all strategies together may take for the requests of one second.
+/// How much processor time all strategies together may take for the requests of one second. Beyond it a smaller sample is
+/// taken from then on.
 const BUDGET: Duration = Duration::from_millis(30);
+
+/// How much they take at most until then.
+const LIMIT: Duration = Duration::from_millis(120);
 
 /// What is left after a second of what was counted: half of it in five minutes.
 const KEPT_PER_SECOND: f64 = 0.997_692;
@@ -40,15 +47,26 @@ pub(crate) struct Shadows {
     taken: u64,
     missed: u64,
     under_way: Vec<Followed>,
+    sample: Sample,
     variants: BTreeMap<Name, Shadow>,
 }
 
-type Name = (Arc<str>, Arc<str>);
+/// An endpoint's and a variant's name.
+pub(crate) type Name = (Arc<str>, Arc<str>);
+
+/// How much of some prompts the instances were to have cached, by what had been sent to them before. In tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Predicted {
+    pub(crate) cached: f64,
+    pub(crate) prompts: f64,
+}
 
 /// A request that has arrived and is not over yet.
 struct Followed {
     number: u64,
     request: Arc<TracedRequest>,
+    /// Whether the strategies have seen it arrive; of others they hear nothing.
+    is_looked_at: bool,
     has_first_token: bool,
 }
 
@@ -60,6 +78,7 @@ struct Shadow {
     real: Believed,
     tally: Tally,
     pace: Pace,
+    predicted: Predicted,
     instances: usize,
     missed: f64,
 }
@@ -88,7 +107,7 @@ impl Shadows {
         self.follow(fleet, metrics);
         let arrived: Vec<Followed> = (first..)
             .zip(fresh.requests)
-            .map(|(number, request)| Followed { number, request, has_first_token: false })
+            .map(|(number, request)| Followed { number, request, is_looked_at: false, has_first_token: false })
             .collect();
         let newly_missed = missed.saturating_sub(std::mem::replace(&mut self.missed, missed)) + lost;
         self.advance(arrived, now, newly_missed as f64);
@@ -112,15 +131,21 @@ impl Shadows {
         }
         for (name, variant) in there {
             let shadow = self.variants.entry(name).or_insert_with(|| Shadow::new(variant.routing()));
-            shadow.follow(variant, now);
+            shadow.follow(variant, self.sample.share(), now);
         }
     }
 
     /// What happened, in the order in which it did.
     fn advance(&mut self, arrived: Vec<Followed>, now: Time, missed: f64) {
-        let begun = Instant::now();
+        let begun = processor_time();
+        let spent = || processor_time().saturating_sub(begun);
+        let came = arrived.len();
+        let arrived: Vec<Followed> =
+            arrived.into_iter().filter(|followed| self.sample.takes(&followed.request.trail)).collect();
+        let taken = arrived.len();
+        let missed = missed + (came - taken) as f64;
         let room = MOST_UNDER_WAY.saturating_sub(self.under_way.len());
-        let mut missed = missed + arrived.len().saturating_sub(room) as f64;
+        let mut missed = missed + taken.saturating_sub(room) as f64;
         let mut steps: Vec<(Time, Step, usize)> = Vec::new();
         let before = self.under_way.len();
         self.under_way.extend(arrived.into_iter().take(room));
@@ -139,13 +164,16 @@ impl Shadows {
         }
         steps.sort_unstable_by_key(|(at, step, index)| (*at, *step, *index));
         for (at, step, index) in steps {
-            let Followed { number, request, .. } = &self.under_way[index];
+            let Followed { number, request, is_looked_at, .. } = &mut self.under_way[index];
             let name = (Arc::clone(&request.endpoint), Arc::clone(&request.variant));
             let Some(shadow) = self.variants.get_mut(&name) else { continue };
             match (step, request.ended()) {
-                // Who ends must be told; who arrives may be left out.
-                (Step::Arrives, _) if begun.elapsed() > BUDGET => missed += 1.0,
-                (Step::Arrives, _) => shadow.arrives(*number, request, at),
+                (Step::Arrives, _) if spent() > LIMIT => missed += 1.0,
+                (Step::Arrives, _) => {
+                    *is_looked_at = true;
+                    shadow.arrives(*number, request, at);
+                }
+                _ if !*is_looked_at => {}
                 (Step::FirstToken, _) => shadow.first_token(*number, request, at),
                 (Step::Ends, Some(ended)) => shadow.ends(*number, request, ended),
                 (Step::Ends, None) => {}
@@ -160,6 +188,7 @@ impl Shadows {
                 shadow.rivals.iter_mut().for_each(|rival| rival.give_up(gone.number));
             }
         }
+        self.sample.adjust(came, taken, spent(), BUDGET);
         let share = 1.0 / self.variants.len().max(1) as f64;
         for shadow in self.variants.values_mut() {
             shadow.fade(missed * share);
@@ -173,6 +202,12 @@ impl Shadows {
                 metrics.shadows().count(endpoint, variant, rival.name(), prompt, cached);
             }
         }
+    }
+
+    /// What was predicted of each variant's requests since this was asked last.
+    pub(crate) fn take_predictions(&mut self) -> BTreeMap<Name, Predicted> {
+        let take = |(name, shadow): (&Name, &mut Shadow)| (name.clone(), std::mem::take(&mut shadow.predicted));
+        self.variants.iter_mut().map(take).collect()
     }
 
     /// What each strategy would have had for a variant; `None` while nothing was seen of it.
@@ -190,12 +225,14 @@ impl Shadow {
             real: Believed::default(),
             tally: Tally::default(),
             pace: Pace::default(),
+            predicted: Predicted::default(),
             instances: 0,
             missed: 0.0,
         }
     }
 
-    fn follow(&mut self, variant: &Variant, now: Time) {
+    /// Keeps up with the instances. Of their caches, the part of the sample is theirs.
+    fn follow(&mut self, variant: &Variant, sample: f64, now: Time) {
         let instances = variant.instances(now);
         self.instances = instances.iter().filter(|one| one.availability == Availability::Up).count();
         let known: Vec<(InstanceSpec, bool, Option<u64>)> = instances
@@ -206,6 +243,7 @@ impl Shadow {
                     InstanceSpec { weight: one.weight, max_in_flight: one.max_in_flight, ..InstanceSpec::new(id) };
                 let figures = one.instance.engine().figures;
                 let tokens = figures.and_then(|(figures, _)| figures.cache_tokens);
+                let tokens = tokens.map(|tokens| (tokens as f64 * sample) as u64);
                 (spec, one.availability == Availability::Up, tokens)
             })
             .collect();
@@ -243,6 +281,8 @@ impl Shadow {
             self.pace.take(ended);
             if let (Some(held), Some(reported), Some(_)) = (believed, ended.cached_tokens, ended.prompt_tokens) {
                 let believed = cached(held, bytes, prompt);
+                self.predicted.cached += believed;
+                self.predicted.prompts += prompt;
                 self.tally.compare(prompt, believed, reported as f64);
                 self.real.learn(believed, reported as f64, prompt);
             }
@@ -258,6 +298,12 @@ impl Shadow {
         self.pace.fade(KEPT_PER_SECOND);
         self.rivals.iter_mut().for_each(|rival| rival.fade(KEPT_PER_SECOND));
     }
+}
+
+/// How long this thread has computed.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 /// Cached tokens of a prompt of which so many bytes are held: whole blocks of 16, and never the last token.

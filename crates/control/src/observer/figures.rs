@@ -43,7 +43,7 @@ pub(crate) struct Rates {
     pub(crate) spill_rate: Option<f64>,
     /// Cached prompt tokens, of those of responses that said how many were.
     pub(crate) hit_rate: Option<f64>,
-    /// The same as the strategy believed beforehand.
+    /// The same as the strategy believed beforehand, or where it believes nothing, as diagnostics predicted it.
     pub(crate) expected_hit_rate: Option<f64>,
     /// Keys that were seen before, of those looked at.
     pub(crate) repeat_share: Option<f64>,
@@ -92,14 +92,15 @@ impl Figures {
 
 impl Rates {
     pub(crate) fn of(point: &VariantPoint) -> Rates {
-        let VariantPoint { counts, served, keys, repeats, .. } = point;
+        let VariantPoint { counts, served, keys, repeats, predicted, .. } = point;
         let spilled = counts.spills.iter().sum();
         let (hit_rate, expected_hit_rate) = Rates::of_cache(served);
+        let predicted = (predicted.prompts > 0.0).then(|| predicted.cached / predicted.prompts);
         Rates {
             error_rate: share(counts.answers[StatusClass::ServerError as usize], counts.answers.iter().sum()),
             spill_rate: share(spilled, counts.decisions.iter().sum()),
             hit_rate,
-            expected_hit_rate,
+            expected_hit_rate: expected_hit_rate.or(predicted),
             repeat_share: share(*repeats, *keys),
         }
     }
@@ -140,6 +141,8 @@ pub(crate) fn sum<'p>(points: impl Iterator<Item = &'p VariantPoint>) -> Variant
         sum.served.add(&point.served);
         sum.keys += point.keys;
         sum.repeats += point.repeats;
+        sum.predicted.cached += point.predicted.cached;
+        sum.predicted.prompts += point.predicted.prompts;
         (sum.in_flight, sum.waiting) = (point.in_flight, point.waiting);
         sum
     })
@@ -160,6 +163,7 @@ fn named(names: impl Iterator<Item = &'static str>, counts: &[u64]) -> BTreeMap<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shadow::Predicted;
 
     #[test]
     fn steps_add_up_and_rates_of_nothing_are_unknown() {
@@ -187,5 +191,9 @@ mod tests {
             }
         );
         assert_eq!(figures.reasons, BTreeMap::from([("home", 16), ("spill", 4)]));
+        point.predicted = Predicted { cached: 700.0, prompts: 1_000.0 };
+        assert_eq!(Rates::of(&point).expected_hit_rate, Some(0.7), "PREFIX_AWARE believes nothing itself");
+        point.served.expected_cached_tokens = Some(900);
+        assert_eq!(Rates::of(&point).expected_hit_rate, Some(0.9));
     }
 }

@@ -9,6 +9,7 @@ use isotherm_fleet::{Fleet, Variant};
 use isotherm_telemetry::{InstanceCounts, VariantCounts};
 
 use super::requests::unix_seconds;
+use crate::shadow::{Name, Predicted};
 
 /// How long a step takes.
 pub(crate) const STEP: Duration = Duration::from_secs(5);
@@ -18,9 +19,6 @@ pub(crate) const POINTS: usize = 180;
 
 /// A little early is in time: the ticks that lead here come once a second, never quite.
 const EARLY: Duration = Duration::from_millis(500);
-
-/// An endpoint's and a variant's name.
-type Name = (Arc<str>, Arc<str>);
 
 /// The last steps of every variant.
 #[derive(Default)]
@@ -61,6 +59,8 @@ pub(crate) struct VariantPoint {
     /// Keys that were looked at, and those of them that were seen before.
     pub(crate) keys: u64,
     pub(crate) repeats: u64,
+    /// What was to be cached of its requests, as far as that was predicted from their hashes.
+    pub(crate) predicted: Predicted,
     pub(crate) in_flight: u64,
     pub(crate) waiting: u64,
 }
@@ -102,7 +102,7 @@ impl History {
     }
 
     /// Ends a step: one more point for every variant and instance that is there. Those that are gone are forgotten.
-    pub(crate) fn step(&mut self, fleet: &Fleet, now: SystemTime) {
+    pub(crate) fn step(&mut self, fleet: &Fleet, mut predicted: BTreeMap<Name, Predicted>, now: SystemTime) {
         let passed = self.last.replace(now).and_then(|last| now.duration_since(last).ok()).unwrap_or(STEP);
         let topology = fleet.topology();
         let mut there: BTreeMap<Name, Vec<&Arc<Variant>>> = BTreeMap::new();
@@ -112,7 +112,8 @@ impl History {
         self.variants.retain(|name, _| there.contains_key(name));
         for (name, variants) in there {
             let now = (unix_seconds(now), passed.as_secs_f64());
-            self.variants.entry(name).or_default().step(fleet, &variants, now);
+            let predicted = predicted.remove(&name).unwrap_or_default();
+            self.variants.entry(name).or_default().step(fleet, &variants, predicted, now);
         }
     }
 }
@@ -129,7 +130,7 @@ impl VariantHistory {
     }
 
     /// A deployment's two variants of one name share their counters, not their instances.
-    fn step(&mut self, fleet: &Fleet, variants: &[&Arc<Variant>], (time, seconds): (f64, f64)) {
+    fn step(&mut self, fleet: &Fleet, variants: &[&Arc<Variant>], predicted: Predicted, (time, seconds): (f64, f64)) {
         let counted = variants[0].metrics().counts();
         let mut point = VariantPoint {
             time,
@@ -137,6 +138,7 @@ impl VariantHistory {
             counts: counted.since(&self.counted),
             keys: std::mem::take(&mut self.keys),
             repeats: std::mem::take(&mut self.repeats),
+            predicted,
             waiting: variants.iter().map(|variant| variant.waiting() as u64).sum(),
             ..VariantPoint::default()
         };

@@ -24,7 +24,7 @@ const MORE_SKEW: f64 = 1.5;
 pub(crate) struct ShadowFigures {
     /// Requests that were looked at, fading over minutes.
     pub(crate) requests: u64,
-    /// Which share of the variant's requests that is, 0 to 1.
+    /// Which share of the variant's requests that is, 0 to 1: where there are many, those of some beginnings.
     pub(crate) coverage: f64,
     /// What engines reported of these requests.
     pub(crate) reported_hit_rate: Option<f64>,
@@ -85,7 +85,7 @@ impl ShadowFigures {
             reported_hit_rate: (tally.compared > 0.0).then(|| tally.reported / tally.compared),
             reckoned_hit_rate: (tally.compared > 0.0).then(|| tally.believed / tally.compared),
             strategies,
-            saved: saved(shadow, price),
+            saved: saved(shadow, coverage, price),
             better: better(shadow, coverage),
         })
     }
@@ -108,11 +108,12 @@ impl RivalFigures {
     }
 }
 
-fn saved(shadow: &Shadow, price: Option<f64>) -> Option<Saved> {
+/// What was looked at stands for all requests.
+fn saved(shadow: &Shadow, coverage: f64, price: Option<f64>) -> Option<Saved> {
     let rate = |wanted: &dyn Fn(&Rival) -> bool| shadow.rivals.iter().find(|rival| wanted(rival))?.hit_rate();
     let random = rate(&|rival| rival.strategy() == Strategy::Random)?;
     let in_force = shadow.rivals.first()?.hit_rate()?;
-    let tokens = (in_force - random) * shadow.tally.prompt / shadow.tally.seconds.max(1.0) * 3_600.0;
+    let tokens = (in_force - random) * shadow.tally.prompt / coverage / shadow.tally.seconds.max(1.0) * 3_600.0;
     let seconds = shadow.pace.seconds_per_token().map(|pace| tokens * pace);
     Some(Saved {
         tokens_per_hour: tokens,

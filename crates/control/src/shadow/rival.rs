@@ -208,7 +208,7 @@ impl Rival {
 
 /// The key of a prompt's first characters, out of its blocks: what stands before its text, such as tools, is no part of a
 /// prefix that is cut from the text.
-fn key(trail: &Trail, length: PrefixLength) -> Option<PrefixKey> {
+pub(super) fn key(trail: &Trail, length: PrefixLength) -> Option<PrefixKey> {
     let is_before = |kind: PartKind| matches!(kind, PartKind::Template | PartKind::Documents | PartKind::Tools);
     let before = trail.parts.iter().take_while(|part| is_before(part.part.kind)).last().map_or(0, |part| part.end);
     let until = before.saturating_add(length.get());

@@ -77,7 +77,7 @@ async fn what_was_served_shows_as_shares_of_the_instances() {
     });
     placed.instance.metrics().prompt(&placed.decision, 1_000, Some(750));
     let mut seen = Seen::default();
-    seen.history.step(&admin.fleet, SystemTime::now());
+    seen.history.step(&admin.fleet, BTreeMap::new(), SystemTime::now());
     let overview = told(&admin, &seen);
     let instances = overview["variants"][0]["instances"].as_array().expect("instances");
     let chosen = instances.iter().find(|one| one["in_flight"] == 1).expect("the chosen one");

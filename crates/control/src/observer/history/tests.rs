@@ -32,7 +32,7 @@ async fn a_step_holds_what_came_since_the_one_before() {
     let variant = Arc::clone(fleet.topology().variants().next().expect("one variant"));
     let mut history = History::default();
     assert!(!history.is_due(at(0)) && !history.is_due(at(4)) && history.is_due(at(5)));
-    history.step(&fleet, at(5));
+    history.step(&fleet, BTreeMap::new(), at(5));
     let request = RouteRequest::default();
     let placed = variant.choose(&request, fleet.clock().now(), &mut rand_pcg::Pcg64::seed_from_u64(1));
     let placed = placed.expect("an instance");
@@ -41,9 +41,9 @@ async fn a_step_holds_what_came_since_the_one_before() {
     variant.metrics().first_token(Arm::Strategy, Reason::Home, Duration::from_millis(20));
     variant.metrics().first_token_by_outcome(CacheOutcome::Hit, Duration::from_millis(20));
     history.note_key(variant.endpoint(), variant.name(), true);
-    history.step(&fleet, at(10));
+    history.step(&fleet, BTreeMap::new(), at(10));
     drop(placed);
-    history.step(&fleet, at(15));
+    history.step(&fleet, BTreeMap::new(), at(15));
 
     let history = history.of(variant.endpoint(), variant.name()).expect("the variant's steps");
     let points: Vec<&VariantPoint> = history.points(POINTS).collect();
@@ -59,7 +59,7 @@ async fn a_step_holds_what_came_since_the_one_before() {
 async fn as_many_steps_are_kept_as_make_a_quarter_of_an_hour() {
     let fleet = fleet();
     let mut history = History::default();
-    (1..=200).for_each(|step| history.step(&fleet, at(5 * step)));
+    (1..=200).for_each(|step| history.step(&fleet, BTreeMap::new(), at(5 * step)));
     let topology = fleet.topology();
     let variant = topology.variants().next().expect("one variant");
     let history = history.of(variant.endpoint(), variant.name()).expect("the variant's steps");
