@@ -295,4 +295,22 @@ mod tests {
         }
         assert!(health.is_ejected(at(209)) && !health.is_ejected(at(210)), "the first ejection's length again");
     }
+
+    #[test]
+    fn people_are_told_the_gravest_of_what_keeps_an_instance_from_being_chosen() {
+        let mut health = Health::default();
+        let told = |health: &Health, draining, second| Availability::of(health, draining, at(second));
+        assert_eq!(told(&health, false, 0), Availability::Up);
+        for _ in 0..5 {
+            health.sees(Evidence::RequestFailed, at(0));
+        }
+        assert_eq!(told(&health, false, 9), Availability::Ejected { until: at(10) });
+        assert_eq!(told(&health, false, 10), Availability::Up);
+        health.sees(Evidence::ConnectRefused, at(1));
+        assert_eq!(told(&health, false, 9), Availability::Down);
+        assert_eq!(told(&health, true, 9), Availability::Draining);
+        let told = [told(&Health::default(), false, 0), told(&health, true, 9), told(&health, false, 9)];
+        assert_eq!(told.map(Availability::as_str), ["up", "draining", "down"]);
+        assert_eq!(Availability::Ejected { until: at(10) }.as_str(), "ejected");
+    }
 }

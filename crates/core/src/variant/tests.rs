@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod copies;
+mod edges;
 mod health;
 mod seeds;
 

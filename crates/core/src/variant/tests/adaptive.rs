@@ -1,5 +1,7 @@
 //! `ADAPTIVE` through the whole life of a request: what is believed when it is chosen, confirmed, failed or restarted.
 
+mod ties;
+
 use super::*;
 use crate::{BlockHasher, HashSeed, KeyScope, Prompt};
 

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use super::*;
 use crate::Evidence;
 
-/// Requests come one a step, on average; an instance answers after `steps` of its own, or fails at once.
+/// Requests come one a step; an instance answers after a while, or fails at once, as `fails` says by its number and how
+/// many requests it had before.
 fn shares(strategy: Strategy, fails: impl Fn(usize, u64) -> Option<Evidence>, requests: u64) -> Vec<u64> {
     const STEP: Duration = Duration::from_millis(20);
     const SERVICE: u64 = 50;
@@ -21,8 +22,9 @@ fn shares(strategy: Strategy, fails: impl Fn(usize, u64) -> Option<Evidence>, re
             state.finish(choice.slot);
         }
         let choice = state.choose(&RouteRequest::default(), now, &mut rng).unwrap();
+        let had_before = counts[choice.instance];
         counts[choice.instance] += 1;
-        match fails(choice.instance, step) {
+        match fails(choice.instance, had_before) {
             Some(evidence) => {
                 state.observe(choice.decision.generation, evidence, now);
                 state.finish(choice.slot);
@@ -37,7 +39,8 @@ fn shares(strategy: Strategy, fails: impl Fn(usize, u64) -> Option<Evidence>, re
 fn what_fails_at_once_draws_no_traffic_even_if_it_is_never_ejected() {
     // Every second request fails, so that five never fail in a row.
     for evidence in [Evidence::RequestFailed, Evidence::RequestShed] {
-        let fails = move |instance, step: u64| (instance == 0 && !step.is_multiple_of(2)).then_some(evidence);
+        let fails =
+            move |instance, had_before: u64| (instance == 0 && !had_before.is_multiple_of(2)).then_some(evidence);
         let counts = shares(Strategy::LeastOutstandingRequests, fails, 4_000);
         assert!(counts[0] as f64 <= 1.1 * 1_000.0, "{evidence:?}: {counts:?}");
     }
