@@ -6,7 +6,8 @@ mod webhook;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::rules::{
     Above, CacheRule, DisagreementRule, FirstTokenRule, HitRateRule, HotPrefixRule, IllRule, OffRule, RestartRule,
@@ -26,8 +27,8 @@ pub struct Alerts {
     #[serde(with = "duration")]
     #[schemars(schema_with = "duration::schema")]
     pub repeat: Duration,
-    /// How much of the past the rules look at; 15 minutes at most.
-    #[serde(with = "duration")]
+    /// How much of the past the rules look at, from 5 seconds to 15 minutes.
+    #[serde(serialize_with = "duration::serialize", deserialize_with = "window")]
     #[schemars(schema_with = "duration::schema")]
     pub window: Duration,
     /// How many requests a variant must have had within the window before its rates say anything.
@@ -50,6 +51,20 @@ pub struct Alerts {
     pub replicas_disagree: DisagreementRule,
     /// An engine's process was replaced, and its cache is empty.
     pub engine_restarted: RestartRule,
+}
+
+/// The shortest window: a step of what is remembered. And the longest: all of that.
+const WINDOW: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(900)];
+
+/// A window that holds less than a step, or more than is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the rules look at 5s to 15m of the past, not {}", duration::render(self.0))]
+struct NoWindow(Duration);
+
+fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let [shortest, longest] = WINDOW;
+    let given = duration::deserialize(deserializer)?;
+    if (shortest..=longest).contains(&given) { Ok(given) } else { Err(D::Error::custom(NoWindow(given))) }
 }
 
 impl Default for Alerts {

@@ -36,6 +36,7 @@ impl Watchman {
     /// A watchman who signs with the admin plane's URL.
     pub(crate) fn new(config: ConfigInForce, metrics: Arc<Metrics>, url: String) -> Watchman {
         let notifier = Notifier::new(Arc::clone(&metrics), url);
+        rules::NAMES.iter().for_each(|rule| metrics.alerts().set_firing(rule, 0));
         Watchman { config, metrics, book: Arc::default(), notifier }
     }
 

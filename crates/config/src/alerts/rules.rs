@@ -3,10 +3,19 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::duration;
-use crate::value::share;
+use crate::value::{number, share};
+
+/// A number of times that no instance can have of its fair share, or that every instance has.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error("must be a number from 1 to 1000 times the fair share, not {0}")]
+struct NoSkew(f64);
+
+fn skew<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    number(deserializer, |given| if (1.0..=1_000.0).contains(&given) { Ok(given) } else { Err(NoSkew(given)) })
+}
 
 /// Makes a rule's settings: whether it is on, how long it must hold, and what is its own.
 macro_rules! rule {
@@ -64,7 +73,9 @@ rule! {
         #[serde(deserialize_with = "share")]
         #[schemars(range(min = 0, max = 1))]
         above: f64 = 0.4,
-        /// How many times its fair share of the requests the busiest instance must have.
+        /// How many times its fair share of the requests the busiest instance must have, 1 to 1,000.
+        #[serde(deserialize_with = "skew")]
+        #[schemars(range(min = 1, max = 1_000))]
         skew: f64 = 2.0,
     }
 }

@@ -242,6 +242,26 @@ fn every_mistake_is_told_not_only_the_first() {
 }
 
 #[test]
+fn an_alert_that_could_never_or_always_fire_is_refused() {
+    refused(
+        "alerts:\n  window: 16m\n  hot_prefix: { skew: 0.5 }\n",
+        &[
+            "isotherm.yaml:2:11: alerts.window: the rules look at 5s to 15m of the past, not 16m",
+            "isotherm.yaml:3:23: alerts.hot_prefix.skew: must be a number from 1 to 1000 times the fair share, not 0.5",
+        ],
+    );
+    refused(
+        "alerts:\n  window: 1s\n  hot_prefix: { skew: .inf }\n",
+        &[
+            "isotherm.yaml:2:11: alerts.window: the rules look at 5s to 15m of the past, not 1s",
+            "isotherm.yaml:3:23: alerts.hot_prefix.skew: must be a number from 1 to 1000 times the fair share, not inf",
+        ],
+    );
+    let endpoint = "endpoints: [{ name: e, variants: [{ name: v, instances: [{ url: 'http://a' }] }] }]";
+    load(&format!("alerts: {{ window: 15m, hot_prefix: {{ skew: 1.5 }} }}\n{endpoint}\n")).expect("both can be");
+}
+
+#[test]
 fn what_is_no_yaml_is_told_with_its_place() {
     refused("listen: [", &["isotherm.yaml:1:9: not valid YAML: unclosed bracket '['"]);
     refused("a: 1\n\tb: 2\n", &["isotherm.yaml:1:4: not valid YAML: while scanning a plain scalar, found a tab"]);

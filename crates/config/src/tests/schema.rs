@@ -97,6 +97,7 @@ fn what_the_parser_refuses_does_not_fit_the_schema() {
         (variant("routing: { spill: prev }"), "/endpoints/*/variants/*/routing/spill: enum"),
         (instance("{ url: 'http://a', weight: 0 }"), "/endpoints/*/variants/*/instances/*/weight: exclusiveMinimum"),
         ("alerts: { spills: { above: 2 } }".to_owned(), "/alerts/spills/above: maximum"),
+        ("alerts: { hot_prefix: { skew: 0 } }".to_owned(), "/alerts/hot_prefix/skew: minimum"),
         ("aws: {}".to_owned(), "/aws: required"),
         ("aws: { data_dir: d, providers: [{}] }".to_owned(), "/aws/providers/*: oneOf"),
         (

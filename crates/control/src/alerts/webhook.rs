@@ -3,6 +3,8 @@
 
 mod message;
 mod post;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,15 +23,26 @@ use super::book::Group;
 /// How many messages may wait for one webhook.
 const WAITING: usize = 32;
 
-/// How long is waited after each attempt that failed; there is one attempt more.
-const PAUSES: [Duration; 6] = [
-    Duration::from_millis(500),
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(5),
-    Duration::from_secs(15),
-    Duration::from_secs(30),
-];
+/// How long a webhook is waited for.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    /// How long a POST may take in all.
+    answer: Duration,
+    /// How long is waited after each attempt that failed; there is one attempt more.
+    pauses: &'static [Duration],
+}
+
+const PATIENCE: Patience = Patience {
+    answer: Duration::from_secs(5),
+    pauses: &[
+        Duration::from_millis(500),
+        Duration::from_secs(1),
+        Duration::from_secs(2),
+        Duration::from_secs(5),
+        Duration::from_secs(15),
+        Duration::from_secs(30),
+    ],
+};
 
 /// Hands messages to the tasks of webhooks. Cheap to clone: all clones are the same.
 #[derive(Clone)]
@@ -37,6 +50,7 @@ pub(super) struct Notifier {
     metrics: Arc<Metrics>,
     /// The admin plane's URL, where the alerts can be seen.
     url: Arc<str>,
+    patience: Patience,
     senders: Arc<Mutex<HashMap<WebhookUrl, Sender>>>,
 }
 
@@ -53,7 +67,7 @@ impl fmt::Debug for Notifier {
 
 impl Notifier {
     pub(super) fn new(metrics: Arc<Metrics>, url: String) -> Notifier {
-        Notifier { metrics, url: url.into(), senders: Arc::default() }
+        Notifier { metrics, url: url.into(), patience: PATIENCE, senders: Arc::default() }
     }
 
     /// Queues a message for each webhook; never waits. Webhooks that are not configured any more are given up.
@@ -71,7 +85,7 @@ impl Notifier {
 
     fn begin(&self, webhook: WebhookUrl) -> Sender {
         let (queue, messages) = mpsc::channel(WAITING);
-        let task = tokio::spawn(deliver(webhook, messages, Arc::clone(&self.metrics))).abort_handle();
+        let task = tokio::spawn(deliver(webhook, messages, self.patience, Arc::clone(&self.metrics))).abort_handle();
         Sender { queue, task }
     }
 }
@@ -83,9 +97,9 @@ impl Drop for Sender {
 }
 
 /// Sends one message after the other, each until it was taken, refused for good, or tried too often.
-async fn deliver(webhook: WebhookUrl, mut messages: mpsc::Receiver<String>, metrics: Arc<Metrics>) {
+async fn deliver(webhook: WebhookUrl, mut messages: mpsc::Receiver<String>, patience: Patience, metrics: Arc<Metrics>) {
     while let Some(message) = messages.recv().await {
-        let outcome = match send(&webhook, &message).await {
+        let outcome = match send(&webhook, &message, patience).await {
             Ok(()) => Notification::Sent,
             Err(error) => {
                 warn!(%webhook, "a message about alerts could not be delivered: {error}");
@@ -96,12 +110,12 @@ async fn deliver(webhook: WebhookUrl, mut messages: mpsc::Receiver<String>, metr
     }
 }
 
-async fn send(webhook: &WebhookUrl, message: &str) -> Result<(), post::PostError> {
-    for pause in PAUSES {
-        match post::post(webhook, message).await {
-            Err(error) if error.may_pass() => tokio::time::sleep(pause).await,
+async fn send(webhook: &WebhookUrl, message: &str, patience: Patience) -> Result<(), post::PostError> {
+    for pause in patience.pauses {
+        match post::post(webhook, message, patience.answer).await {
+            Err(error) if error.may_pass() => tokio::time::sleep(*pause).await,
             done => return done,
         }
     }
-    post::post(webhook, message).await
+    post::post(webhook, message, patience.answer).await
 }

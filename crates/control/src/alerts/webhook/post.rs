@@ -15,14 +15,11 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long a POST may take in all.
-const TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Why a message was not taken.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PostError {
-    #[error("no answer within {} s", TIMEOUT.as_secs())]
-    TimedOut,
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
     #[error("no connection: {0}")]
     Connect(#[source] io::Error),
     #[error("the connection broke: {0}")]
@@ -36,14 +33,15 @@ impl PostError {
     pub(super) fn may_pass(&self) -> bool {
         match self {
             PostError::Refused(status) => status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS,
-            PostError::TimedOut | PostError::Connect(_) | PostError::Broken(_) => true,
+            PostError::TimedOut(_) | PostError::Connect(_) | PostError::Broken(_) => true,
         }
     }
 }
 
-/// Sends a message once.
-pub(super) async fn post(webhook: &WebhookUrl, message: &str) -> Result<(), PostError> {
-    let status = timeout(TIMEOUT, exchange(webhook, message)).await.unwrap_or(Err(PostError::TimedOut))?;
+/// Sends a message once, which may take so long in all. A redirect is not followed: it could lead a message anywhere.
+pub(super) async fn post(webhook: &WebhookUrl, message: &str, within: Duration) -> Result<(), PostError> {
+    let answer = timeout(within, exchange(webhook, message)).await;
+    let status = answer.unwrap_or(Err(PostError::TimedOut(within)))?;
     if status.is_success() { Ok(()) } else { Err(PostError::Refused(status)) }
 }
 
