@@ -1,6 +1,7 @@
 //! Behaviour of choosing, and properties under any interleaving of choose, finish, remove and re-add.
 
 mod adaptive;
+mod agreement;
 mod copies;
 mod edges;
 mod health;
