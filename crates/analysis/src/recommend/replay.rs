@@ -69,6 +69,7 @@ impl Analysis {
             duration,
             warm_up,
             seeds,
+            first_seed: 1,
             slo: Slo::default(),
             price_per_instance_hour: None,
         };
