@@ -60,9 +60,6 @@ impl RetryBudget {
         for passed in (self.second + 1..=second).take(WINDOW_SECONDS) {
             self.requests[(passed % WINDOW_SECONDS as u64) as usize] = 0;
         }
-        if second - self.second > WINDOW_SECONDS as u64 {
-            self.requests = [0; WINDOW_SECONDS];
-        }
         self.second = second;
         self.millionths = self.millionths.saturating_add(gained).min(self.capacity());
     }
@@ -114,6 +111,18 @@ mod tests {
         let held = drain(&mut budget.clone(), at(9_999));
         assert!((1_990..=2_000).contains(&held), "{held}");
         assert_eq!(drain(&mut budget, at(60_000)), 100);
+    }
+
+    #[test]
+    fn the_window_goes_on_with_the_clock() {
+        let mut budget = RetryBudget::new(at(0));
+        for i in 0..10_000 {
+            budget.count_request(at(123_456 + i));
+        }
+        assert!((1_800..=2_000).contains(&drain(&mut budget.clone(), at(133_455))));
+        // Five of the ten seconds' requests lie outside it.
+        assert!((800..=1_000).contains(&drain(&mut budget.clone(), at(138_456))));
+        assert_eq!(drain(&mut budget, at(143_456)), 100);
     }
 
     #[test]
