@@ -4,6 +4,8 @@ mod blocks;
 mod capacity;
 mod pace;
 mod score;
+#[cfg(test)]
+mod tests;
 mod waiting;
 
 use std::sync::Arc;

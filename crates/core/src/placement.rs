@@ -155,6 +155,7 @@ mod tests {
         let homes = Homes::among(ids.iter().map(|id| (id, Weight::ONE)));
         let found: Vec<_> = keys(12, 0).into_iter().map(|key| homes.home(key).unwrap().clone()).collect();
         assert_eq!(found, GOLDEN_HOMES.map(|home| ids[home].clone()));
+        assert!(homes.ids().eq(&ids));
         assert_eq!(Homes::default().home(keys(1, 0)[0]), None);
     }
 
@@ -164,7 +165,7 @@ mod tests {
     fn instances_of_one_weight_stand_in_the_order_that_weights_would_give_them() {
         let hashes = hashes(60);
         let standings: Vec<Standing> =
-            (0..60).map(|i| Standing { rank: hashes[i % 40], copy: (i >= 20).then_some(hashes[i]) }).collect();
+            (0..60).map(|i| Standing { rank: hashes[i % 20], copy: (i >= 20).then_some(hashes[i]) }).collect();
         let half = Weight::new(0.5).unwrap();
         for key in keys(200, 7) {
             let order = |distance: &dyn Fn(Standing) -> Distance| {
@@ -178,6 +179,28 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn an_instance_stands_before_the_copies_on_it_and_they_beside_each_other() {
+        let [host, one, other] = ["host", "one", "other"].map(|id| Standing::of(&id.into(), Some(&"host".into())));
+        let itself = Standing::of(&"host".into(), None);
+        for key in keys(50, 8) {
+            for distance in [Distance::unweighed, |key, standing| Distance::of(key, standing, Weight::ONE)] {
+                let [itself, one, other] = [itself, one, other].map(|standing| distance(key, standing));
+                assert!(itself.total_cmp(&one).is_lt() && itself.total_cmp(&other).is_lt());
+            }
+        }
+        let elsewhere = Standing::of(&"one".into(), Some(&"elsewhere".into()));
+        let beside = [(one, other), (host, one), (one, elsewhere), (itself, one), (one, itself), (itself, itself)];
+        assert_eq!(beside.map(|(one, other)| one.is_beside(other)), [true, true, false, false, false, false]);
+    }
+
+    #[test]
+    fn golden_percentiles_stay_where_they_are() {
+        assert_eq!(keys(12, 0).into_iter().map(percentile).collect::<Vec<u8>>(), GOLDEN_PERCENTILES);
+    }
+
+    const GOLDEN_PERCENTILES: [u8; 12] = [96, 41, 18, 61, 38, 30, 33, 19, 65, 45, 33, 71];
 
     #[test]
     fn keys_spread_evenly_over_equal_instances() {

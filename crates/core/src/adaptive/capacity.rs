@@ -99,7 +99,7 @@ mod tests {
         let seat = index.sit();
         use_it(&mut index, &prompt(1, 10), seat);
         let first = held(&index, &prompt(1, 10), seat);
-        for (confirmed, cached) in [(50.0, 0.0), (120.0, 0.0), (1_000.0, 720.0), (0.0, 0.0)] {
+        for (confirmed, cached) in [(50.0, 0.0), (120.0, 0.0), (200.0, 72.0), (1_000.0, 700.0), (0.0, 0.0)] {
             Capacity::default().compare(&mut index, seat, first, found(confirmed, cached));
         }
         assert_eq!((held(&index, &prompt(1, 10), seat).blocks, index.capacity(seat)), (10, u64::MAX));
@@ -111,5 +111,29 @@ mod tests {
         let seat = index.sit();
         Capacity::default().compare(&mut index, seat, Match::default(), found(0.0, 1_000.0));
         assert_eq!(index.capacity(seat), u64::MAX);
+    }
+
+    #[test]
+    fn a_third_of_what_was_confirmed_that_is_not_there_is_a_shortfall() {
+        let mut index = PrefixIndex::new(usize::MAX);
+        let seat = index.sit();
+        use_it(&mut index, &prompt(1, 10), seat);
+        let first = held(&index, &prompt(1, 10), seat);
+        Capacity::default().compare(&mut index, seat, first, found(1_000.0, 690.0));
+        assert_eq!(held(&index, &prompt(1, 10), seat).blocks, 0);
+    }
+
+    #[test]
+    fn only_a_good_part_of_the_prompt_beyond_what_was_believed_is_a_surplus() {
+        let mut index = PrefixIndex::new(usize::MAX);
+        let seat = index.sit();
+        index.set_capacity(seat, 100);
+        let mut capacity = Capacity { learned: true };
+        let mut after = |cached| {
+            let found = Found { confirmed: 0.0, believed: 500.0, cached, prompt: 1_000.0 };
+            capacity.compare(&mut index, seat, Match::default(), found);
+            index.capacity(seat)
+        };
+        assert_eq!([500.0, 640.0, 650.0, 660.0].map(&mut after), [100, 100, 100, 111]);
     }
 }

@@ -100,4 +100,24 @@ mod tests {
         let slower = scaled(30.0 * PRIOR, 500.0, 2.0, 900.0) / scaled(30.0 * PRIOR, 100.0, 6.0, 50.0);
         assert!((ratio - slower).abs() < 1e-9);
     }
+
+    #[test]
+    fn each_stream_that_runs_there_adds_as_much_as_the_one_before_and_more_where_contexts_are_long() {
+        let with = |in_flight| load(0.0, in_flight, 1_000.0);
+        let each = with(1.0) - with(0.0);
+        assert!(each > 0.0 && (with(8.0) - with(0.0) - 8.0 * each).abs() < 1e-9 * with(8.0));
+        let in_context =
+            |prompt: f64, in_flight: f64| marginal_latency(&Load { prompt, ..busy(0.0, in_flight, 1_000.0) });
+        assert!(in_context(32_000.0, 8.0) > 1.1 * in_context(1_000.0, 8.0));
+        assert_eq!(in_context(32_000.0, 0.0), in_context(1_000.0, 0.0), "nobody else decodes there");
+    }
+
+    #[test]
+    fn a_prefill_costs_more_than_its_own_wait_and_more_where_others_are_queued_for_the_streams_that_run() {
+        let own = FIRST_TOKEN * PRIOR * 1_000.0;
+        assert!(load(0.0, 0.0, 1_000.0) > own, "nothing else is computed meanwhile");
+        let waits = |in_flight| load(5_000.0, in_flight, 1_000.0) - load(0.0, in_flight, 1_000.0);
+        assert!((waits(0.0) - FIRST_TOKEN * PRIOR * 5_000.0).abs() < 1e-6, "only for itself where no stream runs");
+        assert!((waits(4.0) - waits(0.0) - QUEUED_STALL * PRIOR * 5_000.0 * 4.0).abs() < 1e-6);
+    }
 }

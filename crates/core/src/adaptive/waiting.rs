@@ -108,7 +108,8 @@ mod tests {
     fn the_next_begins_with_the_first_token_of_the_one_before() {
         let mut waiting = Waiting::default();
         let first = waiting.push(1_000.0, at(0));
-        waiting.push(1_000.0, at(0));
+        let second = waiting.push(1_000.0, at(0));
+        assert_eq!((waiting.sent_after(first), waiting.sent_after(second)), (1_000.0, 0.0));
         waiting.one_began(at(80));
         waiting.remove(first);
         assert_eq!(

@@ -167,3 +167,17 @@ fn a_hot_prefix_grows_to_as_many_instances_as_its_load_needs() {
     let grown = [2, 20, 400].map(holders);
     assert!(grown[0] == 1 && (2..=6).contains(&grown[1]) && grown[2] == 8, "{grown:?}");
 }
+
+#[test]
+fn what_engines_report_of_requests_is_learned_and_what_is_believed_takes_memory() {
+    let mut state = variant(Strategy::Adaptive, 2);
+    assert_eq!(state.index_bytes(), 0);
+    let asked = document("one?");
+    let choice = choose(&mut state, &of(&asked));
+    assert!(state.index_bytes() > 8 * asked.blocks.len());
+    let tokens =
+        |state: &mut VariantState<usize>| state.scores(&of(&asked), &asked, NOW)[1 - choice.instance].uncached_tokens;
+    let before = tokens(&mut state);
+    state.report(&choice.slot, &crate::Report { prompt_tokens: Some(36_000), ..crate::Report::default() });
+    assert!(tokens(&mut state) > 1.5 * before);
+}

@@ -91,3 +91,26 @@ fn turns_by_weight_come_in_the_order_of_smooth_weighted_round_robin() {
     let turns: Vec<usize> = (0..14).map(|_| choose(&mut state, &RouteRequest::default()).instance).collect();
     assert_eq!(turns, [0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 2, 0, 0]);
 }
+
+#[test]
+fn what_was_set_is_in_force_and_told() {
+    let mut state = variant(Strategy::Adaptive, 2);
+    let routing = Routing { strategy: Strategy::RoundRobin, rollout: Rollout::new(50).unwrap() };
+    state.set_routing(routing);
+    assert_eq!(state.routing(), routing);
+    state.set_probes_to_down(NonZeroU32::MIN);
+    let generation = state.instances(NOW).next().unwrap().generation;
+    assert!(state.observe(generation, Evidence::ProbeFailed, NOW), "one is enough");
+}
+
+#[test]
+fn the_order_of_a_key_tells_who_may_be_chosen() {
+    let mut state = variant(Strategy::default(), 4);
+    let generations: Vec<_> = state.instances(NOW).map(|view| view.generation).collect();
+    state.set_models(generations[0], Models::listed(["qwen"]));
+    state.set_draining(&"i1".into(), true);
+    state.observe(generations[2], Evidence::ConnectRefused, NOW);
+    let order = state.order(PrefixKey::from_u128(1), Some(ModelHash::of("llama")), NOW);
+    assert_eq!(order.len(), 4);
+    assert!(order.iter().all(|entry| entry.eligible == (*entry.instance.data == 3)), "{order:?}");
+}
