@@ -148,6 +148,54 @@ def test_every_chart_shows_what_happened_and_has_its_table(browser, watched):
     page.wait_until("document.getElementById('analysis').innerText.includes('requests:')")
 
 
+def test_a_stranger_finds_what_matters(browser, watched):
+    """Hit rate, gain over random, the hottest prefix, spill reasons, and why one given request missed, by their names."""
+    page = signed_in(browser, watched)
+    tile = lambda name: page.run(f"[...document.querySelectorAll('.tile')].find(one => one.firstChild.textContent === {name!r}).innerText")
+    assert re.search(r"\n\d+\.\d %", tile("Hit rate")) and "expected" in tile("Hit rate")
+    assert re.search(r"\n\+\d+\.\d\npoints; RANDOM would hit \d+\.\d %", tile("Gain over RANDOM")), tile("Gain over RANDOM")
+    hottest = overview(watched, watched.token)["hot_prefixes"][0]["key"][:8]
+    assert hottest in tile("Hottest prefix")
+    reasons = page.run("document.querySelector('[data-chart=reasons] figure').textContent")
+    assert "spill (home was full)" in reasons and "full by: concurrency threshold" in reasons
+    model = httpx2.get(watched.url + "/v1/models").json()["data"][0]["id"]
+    for policy in ("again and again", "never before"):
+        messages = [{"role": "system", "content": policy * 300}, {"role": "user", "content": "Why?"}]
+        body = {"model": model, "messages": messages, "max_tokens": 4}
+        httpx2.post(watched.url + "/v1/chat/completions", json=body, headers={"x-request-id": policy.replace(" ", "-")}).raise_for_status()
+    page.run("document.getElementById('request-id').value = 'never-before'; document.getElementById('ask-request').click()")
+    page.wait_until("document.querySelector('#told dl')")
+    told = page.run("document.getElementById('told').innerText")
+    for words in ("miss", "messages[0] (system)", "Nearest earlier request", "Should be there", "0 of "):
+        assert words in told, told
+    page.run("document.querySelector('[data-request]').click()")
+    page.wait_until("!document.getElementById('told').innerText.includes('never-before')")
+    page.run("document.getElementById('request-id').value = 'nobody'; document.getElementById('ask-request').click()")
+    page.wait_until("document.getElementById('told').innerText.includes('no request')")
+
+
+def test_charts_are_drawn_for_the_room_there_is(browser, watched):
+    page = signed_in(browser, watched, width=320)
+    page.wait_until("document.querySelectorAll('figure svg').length >= 8")
+    cut = "[...document.querySelectorAll('figure svg')].filter(svg => svg.getBoundingClientRect().width > svg.parentElement.clientWidth + 1)"
+    assert page.run(f"{cut}.length") == 0
+    beyond = """[...document.querySelectorAll('figure svg text')].filter(text => {
+        const [own, whole] = [text.getBoundingClientRect(), text.ownerSVGElement.getBoundingClientRect()];
+        return own.left < whole.left - 1 || own.right > whole.right + 1;
+    }).map(text => text.textContent).join()"""
+    assert page.run(beyond) == ""
+
+
+def test_nothing_is_left_in_english(browser, watched):
+    page = signed_in(browser, watched, language="zh")
+    page.run("document.querySelectorAll('[data-chart] details').forEach(one => { one.open = true; })")
+    page.wait_until("[...document.querySelectorAll('[data-chart] details')].every(one => one.querySelector('tbody'))")
+    text = page.run("document.body.innerText")
+    # Names and terms of the field stay: strategies, ids, settings, commands, roles of messages.
+    for word in ("spill", "home", "started", "threshold", "undefined", "expected", "hit", "miss", "seconds"):
+        assert not re.search(rf"(?<![\w`-]){word}\b", text), (word, re.findall(rf".*{word}.*", text)[:3])
+
+
 def test_the_keyboard_reaches_everything(browser, watched):
     page = signed_in(browser, watched)
     assert page.run("document.activeElement.id") == "main", "signing in takes the form with the focus away"
@@ -220,7 +268,7 @@ def busy(start):
 @pytest.mark.skipif("ISOTHERM_PICTURES" not in os.environ, reason="pictures are made when they are asked for")
 @pytest.mark.parametrize("name, look", [
     ("dashboard-light", {}), ("dashboard-dark", {"dark": True}),
-    ("dashboard-chinese", {"language": "zh"}),
+    ("dashboard-chinese", {"language": "zh"}), ("dashboard-narrow", {"width": 360}),
 ])
 def test_pictures_are_made(browser, busy, name, look):
     page = signed_in(browser, busy, **look)

@@ -26,7 +26,8 @@ Examples:
   isotherm top --once                prints once, for logs and scripts
   isotherm top --json | jq .variants[0].minute
 
-Figures are those of the last minute, shares those of the last 15. Hot prefixes are told by the hash of their
+Figures are those of the last minute, shares and reasons those of the last 15, pictures those of the last five. What
+RANDOM would hit is told where diagnostics are on. Hot prefixes are told by the hash of their
 beginning, as in x-isotherm-key.")]
 pub(crate) struct Arguments {
     /// Seconds between two looks
@@ -47,7 +48,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> Outcome {
     let client = AdminClient::new(&arguments.admin)?;
-    let look = || client.call(Method::GET, "/api/overview?points=0&requests=20", None);
+    let look = || client.call(Method::GET, "/api/overview?points=60&requests=20", None);
     if arguments.json {
         return output::print_json(&look()?);
     }

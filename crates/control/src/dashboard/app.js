@@ -1,14 +1,15 @@
 // Asks the router for its overview again and again, and shows it.
 
 import {
-  bars, clock, compact, distribution, element, fillTable, flows, number, percent, prefixMap, shareMap, shareOverTime, spark,
+  bars, clock, compact, distribution, element, fillTable, flows, narrowest, number, ordinary, percent, prefixMap, shareMap,
+  shareOverTime, spark, wide,
 } from "./draw.js";
 import { languages } from "./words.js";
 
 const EVERY = 2000, LONGEST_WAIT = 30000, STALE_AFTER = 12, OUTCOMES = ["hit", "miss", "spill", "unknown"];
 const find = id => document.getElementById(id);
 
-let words = languages.en, overview = null, kept = null, analysis = null, answered = 0, paused = false, wait = EVERY, timer = null, chosen = null;
+let words = languages.en, overview = null, kept = null, analysis = null, told = null, answered = 0, paused = false, wait = EVERY, timer = null, chosen = null;
 // The token stays in this tab: other tabs, and this one once it is closed, do not have it.
 let token = sessionStorage.getItem("isotherm-token");
 
@@ -64,7 +65,7 @@ function show() {
   find("sign-in").hidden = true;
   find("board").hidden = false;
   // What had the focus is gone.
-  if (signedIn) find("main").focus();
+  if (signedIn) find("main").focus({ preventScroll: true });
   const variant = chooseVariant();
   showState();
   showAlerts();
@@ -80,6 +81,7 @@ function show() {
   showRouting(variant);
   showEndpoints();
   showVerdicts();
+  showTold();
   showAnalysis();
   showRequests();
 }
@@ -94,7 +96,7 @@ function showRivals({ shadow }) {
   const better = shadow?.better && words.better(shadow.better.strategy, percent(shadow.better.hit_rate_gain));
   chart("rivals", words.rivals_title, [better, saved, words.rivals_note].filter(Boolean).join(" "),
     rivals.length ? bars(words.rivals_title, rivals.map(one => ({ name: named(one), value: one.hit_rate ?? 0, words: percent(one.hit_rate) })),
-      null, null, 300) : null,
+      null, null, room("rivals")) : null,
     [[words.strategy], [words.length, true], [words.threshold_title, true], [words.hit_rate, true], [words.busiest, true]],
     () => rivals.map(one => [one.in_force ? `${one.strategy} (${words.in_force})` : one.strategy, number(one.prefix_length),
       number(one.concurrency_threshold), percent(one.hit_rate), percent(one.busiest_share)]), kept?.on ? words.waiting_rivals : words.empty_rivals);
@@ -102,19 +104,63 @@ function showRivals({ shadow }) {
 
 /** Why each of the last requests hit or missed, where they are kept as hashes. */
 function showVerdicts() {
+  const focused = document.activeElement?.dataset?.request;
   const own = (kept?.requests ?? []).filter(one => `${one.endpoint}/${one.variant}` === chosen);
-  find("analyse").disabled = !kept?.on;
+  find("analyse").disabled = find("ask-request").disabled = !kept?.on;
   if (!own.length) return find("verdicts").replaceChildren(emptyBody(kept?.on ? words.empty_requests : words.empty_verdicts));
-  const why = one => one.verdict === "under_way" ? "–" : (words.reasons[one.reason] ?? one.reason) + (one.part ? `: ${one.part}` : "");
-  const tag = { hit: "good", miss: "other", failed: "bad" };
   fillTable(find("verdicts"), words.verdicts_title,
     [[words.ended, true], [words.request, false, "key"], [words.verdict], [words.why], [words.instance], [words.tokens, true], [words.cached, true],
       [words.here, true], [words.best], [words.nearest]],
-    own.map(one => [`${Math.max(0, Math.round(overview.time - one.time))} ${words.seconds_ago}`, one.request_id.slice(0, 24),
-      element("span", { class: `tag ${tag[one.verdict] ?? ""}` }, words.verdicts[one.verdict]),
-      why(one), one.placed ? short(one.placed.instance) : "–", number(one.prompt_tokens), number(one.cached_tokens), number(one.here_tokens),
+    own.map(one => [ago(one.time), askButton(one), verdictTag(one), why(one), one.placed ? short(one.placed.instance) : "–", number(one.prompt_tokens), number(one.cached_tokens), number(one.here_tokens),
       one.best ? `${short(one.best.instance)}: ${number(one.best.tokens)}` : "–",
-      one.nearest ? words.before(one.nearest.request_id.slice(0, 24), number(one.nearest.seconds_before, 1), number(one.nearest.shared_tokens)) : "–"]));
+      nearest(one)]));
+  if (focused) [...document.querySelectorAll("[data-request]")].find(one => one.dataset.request === focused)?.focus();
+}
+
+const VERDICTS = { hit: "good", miss: "other", failed: "bad" };
+const ago = time => `${Math.max(0, Math.round(overview.time - time))} ${words.seconds_ago}`;
+const verdictTag = one => element("span", { class: `tag ${VERDICTS[one.verdict] ?? ""}` }, words.verdicts[one.verdict]);
+const why = one => one.verdict === "under_way" ? "–" : (words.reasons[one.reason] ?? one.reason) + (one.part ? `: ${one.part}` : "");
+const nearest = one => one.nearest
+  ? words.before(one.nearest.request_id.slice(0, 8), number(one.nearest.seconds_before, 1), number(one.nearest.shared_tokens)) : "–";
+
+/** A request's id, which tells all of it when it is pressed. */
+function askButton({ request_id }) {
+  const button = element("button", { type: "button", class: "link", "data-request": request_id, title: request_id },
+    request_id.slice(0, 8));
+  button.addEventListener("click", () => tell(request_id));
+  return button;
+}
+
+/** Asks why one request hit or missed. */
+async function tell(id) {
+  find("request-id").value = id;
+  const answer = await ask(`api/requests/${encodeURIComponent(id)}`), said = await answer.json();
+  told = answer.ok ? { request: said } : { problem: said.error.message };
+  showTold();
+}
+
+function showTold() {
+  if (!told) return find("told").replaceChildren();
+  if (told.problem) return find("told").replaceChildren(element("p", { class: "problem" }, told.problem));
+  const one = told.request, { placed } = one;
+  const share = one.prompt_tokens && one.cached_tokens !== null ? percent(one.cached_tokens / one.prompt_tokens) : "–";
+  const rows = [
+    [words.request, element("code", {}, one.request_id)],
+    [words.verdict, element("span", {}, verdictTag(one), " ", why(one))],
+    [words.actual, words.reported_tokens(number(one.cached_tokens), number(one.prompt_tokens), share)],
+    [words.believed, placed?.expected_cached_tokens === null || !placed ? words.nothing_believed : number(placed.expected_cached_tokens)],
+    [words.here, number(one.here_tokens)],
+    [words.best, one.best ? `${one.best.instance}: ${number(one.best.tokens)}` : "–"],
+    [words.went_to, placed ? `${placed.instance} (${words.reason_names[placed.reason] ?? placed.reason}${placed.cause
+      ? `, ${words.cause_names[placed.cause] ?? placed.cause}` : ""}), ${words.in_flight_there(number(placed.in_flight))}` : "–"],
+    [words.home, placed?.home ? `${placed.home}, ${words.in_flight_there(number(placed.home_in_flight))}` : "–"],
+    [words.prefix, element("code", {}, placed?.key ?? "–")],
+    [words.nearest, one.nearest ? `${nearest(one)}, ${one.nearest.instance ?? "–"}` : "–"],
+    ["TTFT", one.ttft_ms === null ? "–" : `${number(one.ttft_ms, 1)} ms`],
+  ];
+  find("told").replaceChildren(element("dl", { class: "told" }, ...rows.flatMap(([name, value]) =>
+    [element("dt", {}, name), element("dd", {}, value)])));
 }
 
 /** What the last requests share, when it was asked for. */
@@ -155,9 +201,11 @@ function showState() {
 function showAlerts() {
   const alerts = overview.alerts ?? [];
   find("alerts").hidden = alerts.length === 0;
+  // What the router says of it is English.
   const row = ({ alert, state, severity, summary, description, since }) => element("li", { title: alert },
     element("span", { class: `tag ${state === "firing" ? "bad" : "other"}` }, words.alert_states[state]), " ",
-    element("strong", {}, summary), ` (${severity}, ${words.alert_since(new Date(since * 1000).toLocaleTimeString())}). `, description);
+    element("strong", {}, words.alert_names[alert] ?? alert), ` (${severity}, ${words.alert_since(clock(since))}): `,
+    element("span", { lang: "en" }, `${summary}. ${description}`));
   find("alerts-list").replaceChildren(...alerts.map(row));
 }
 
@@ -169,54 +217,68 @@ function showAge() {
   find("age").className = stale ? "age stale" : "age";
 }
 
-function showTiles({ minute, quarter_hour, series, instances, in_flight, waiting }) {
+const milliseconds = value => value === null ? "–" : `${number(value)} ms`;
+
+function showTiles({ minute, quarter_hour, series, instances, in_flight, waiting, shadow }) {
+  const [own, random] = [shadow?.strategies.find(one => one.in_force), shadow?.strategies.find(one => one.strategy === "RANDOM")]
+    .map(one => one?.hit_rate ?? null);
+  const gain = own === null || random === null ? null : (own - random) * 100;
+  const hottest = overview.hot_prefixes.find(prefix => `${prefix.endpoint}/${prefix.variant}` === chosen);
+  const [cause] = Object.entries(minute.spills).sort((a, b) => b[1] - a[1])[0] ?? [null];
   const up = instances.filter(one => one.availability === "up").length;
   const tiles = [
     [words.requests_rate, number(minute.requests_per_second, 1), spark(series.requests_per_second)],
-    [words.hit_rate, percent(minute.hit_rate), `${words.expected} ${percent(minute.expected_hit_rate)}`, spark(series.hit_rate)],
-    [words.first_token, number(minute.ttft.all.p50_ms) + " ms", `${words.p99} ${number(minute.ttft.all.p99_ms)} ms`],
-    [words.spills, percent(minute.spill_rate), spark(series.spill_rate)],
+    [words.hit_rate, percent(minute.hit_rate), minute.expected_hit_rate === null ? null : `${words.expected} ${percent(minute.expected_hit_rate)}`,
+      spark(series.hit_rate)],
+    [words.gain, gain === null ? "–" : `${gain < 0 ? "−" : "+"}${number(Math.abs(gain), 1)}`,
+      gain === null ? words.gain_off : `${words.points}; ${words.random_would(percent(random))}`],
+    [words.first_token, milliseconds(minute.ttft.all.p50_ms), `${words.p99} ${milliseconds(minute.ttft.all.p99_ms)}`],
+    [words.spills, percent(minute.spill_rate), cause && words.mostly(words.cause_names[cause] ?? cause), spark(series.spill_rate)],
     [words.errors, percent(minute.error_rate), `${number(minute.errors)}`],
     [words.flight, number(in_flight), `${words.waiting} ${waiting}`],
     [words.instances_up, `${up} ${words.of} ${instances.length}`],
+    [words.hottest, hottest ? percent(hottest.share) : "–", hottest && words.of_requests(hottest.key.slice(0, 8))],
     [words.saved, compact(quarter_hour.cached_tokens), words.in_quarter],
   ];
   find("tiles").replaceChildren(...tiles.map(([name, figure, ...more]) => element("div", { class: "tile" },
-    element("dt", {}, name), element("dd", {}, figure), ...more.map(one => element("dd", { class: "more" }, one)))));
+    element("dt", {}, name), element("dd", {}, figure), ...more.filter(one => one).map(one => element("dd", { class: "more" }, one)))));
 }
 
 function showCharts(variant) {
   const { series, instances, quarter_hour } = variant;
   const groups = OUTCOMES.map(kind => ({ kind, name: words[kind], ...quarter_hour.ttft[kind] })).filter(group => group.count);
-  chart("ttft", words.ttft_title, words.ttft_note, groups.length ? distribution(words.ttft_title, groups) : null,
+  chart("ttft", words.ttft_title, words.ttft_note, groups.length ? distribution(words.ttft_title, groups, room("ttft")) : null,
     [[words.outcome], [words.count, true], ["P50 ms", true], ["P90 ms", true], ["P95 ms", true], ["P99 ms", true]],
     () => groups.map(group => [group.name, number(group.count), ...["p50_ms", "p90_ms", "p95_ms", "p99_ms"].map(name => number(group[name], 1))]));
 
   const rates = [{ name: words.actual, kind: "hit", values: series.hit_rate },
     { name: words.expected, kind: "miss", values: series.expected_hit_rate }];
-  const told = series.hit_rate.some(rate => rate !== null);
-  chart("hit", words.hit_title, words.hit_note, told ? shareOverTime(words.hit_title, series.time, rates) : null,
+  const known = series.hit_rate.some(rate => rate !== null);
+  chart("hit", words.hit_title, words.hit_note, known ? shareOverTime(words.hit_title, series.time, rates, room("hit")) : null,
     [[words.time], [words.actual, true], [words.expected, true]],
     () => series.time.map((time, index) => [clock(time), percent(series.hit_rate[index]), percent(series.expected_hit_rate[index])]).reverse());
 
   const rows = shareRows(instances, series.time.length);
   const served = instances.some(one => one.requests > 0);
-  chart("shares", words.shares_title, words.shares_note, served ? shareMap(words.shares_title, rows) : null,
+  chart("shares", words.shares_title, words.shares_note, served ? shareMap(words.shares_title, rows, words, room("shares")) : null,
     [[words.instance], [words.share, true], [words.fair, true], [words.count, true]],
     () => instances.map(one => [one.id, percent(one.share), percent(one.fair_share), number(one.requests)]));
 
   const bound = variant.concurrency_threshold;
   const flight = instances.map(one => ({ name: short(one.id), value: one.in_flight, words: `${one.in_flight}`,
     full: bound && one.in_flight >= bound, gone: one.availability !== "up" }));
-  chart("flight", words.flight_title, bound ? words.flight_note : words.no_threshold, bars(words.flight_title, flight, bound, words.threshold),
+  chart("flight", words.flight_title, bound ? words.flight_note : words.no_threshold, bars(words.flight_title, flight, bound, words.threshold, room("flight")),
     [[words.instance], [words.flight, true], [words.threshold, true]],
     () => instances.map(one => [one.id, number(one.in_flight), number(bound)]));
 
-  const causes = Object.entries(quarter_hour.spills).map(([cause, count]) => [`spill: ${cause}`, count]);
-  const reasons = [...Object.entries(quarter_hour.reasons), ...causes].sort((a, b) => b[1] - a[1]);
+  const causes = Object.entries(quarter_hour.spills).map(([cause, count]) =>
+    [`${words.full_by} ${words.cause_names[cause] ?? cause}`, count, true]).sort((a, b) => b[1] - a[1]);
+  const decided = Object.entries(quarter_hour.reasons).map(([reason, count]) =>
+    [words.reason_names[reason] ?? reason, count, reason === "spill" || reason === "saturated"]).sort((a, b) => b[1] - a[1]);
+  const reasons = [...decided, ...causes];
   const all = quarter_hour.requests;
-  chart("reasons", words.reasons_title, words.reasons_note, reasons.length ? bars(words.reasons_title, reasons.map(([name, value]) =>
-    ({ name, value, words: percent(value / all), full: name.startsWith("spill") || name === "saturated" }))) : null,
+  chart("reasons", words.reasons_title, words.reasons_note, reasons.length ? bars(words.reasons_title, reasons.map(([name, value, full]) =>
+    ({ name, value, words: percent(value / all), full })), null, null, room("reasons")) : null,
     [[words.reason], [words.count, true], [words.share, true]],
     () => reasons.map(([name, count]) => [name, number(count), percent(count / all)]));
 }
@@ -233,6 +295,13 @@ function shareRows(instances, steps) {
   return instances.map((one, index) => ({ name: short(one.id), share: one.share, fair: one.fair_share,
     fairName: equal ? `1/${instances.length} = ${percent(one.fair_share)}` : words.fair,
     cells: sums[index].map((sum, at) => sum === null || totals[at] === 0 ? null : sum / totals[at]) }));
+}
+
+/** How wide a chart may be drawn: for a narrow card at its own width, else as its kind is and scaled. */
+function room(name) {
+  const card = document.querySelector(`[data-chart=${name}]`), usual = card.classList.contains("wide") ? wide : ordinary;
+  const inner = card.clientWidth - 34;
+  return inner > 0 && inner < usual * .8 ? Math.max(narrowest, inner) : usual;
 }
 
 /** Fills a chart's card; the table is filled while it is open. */
@@ -262,7 +331,7 @@ function showInstances({ endpoint, variant, instances, concurrency_threshold }) 
       [words.expected, true], [words.engine_queue, true], [words.kv_cache, true], [words.upstream_errors, true], [words.origin], [words.action]],
     instances.map(one => [one.id, element("span", { class: `tag ${TAGS[one.availability]}`, title: one.problem }, words.states[one.availability]),
       number(one.in_flight) + (concurrency_threshold ? ` / ${concurrency_threshold}` : ""), percent(one.share), percent(one.fair_share),
-      percent(one.hit_rate), percent(one.expected_hit_rate), number(one.engine?.waiting), percent(one.engine?.kv_cache_usage), number(one.upstream_errors), one.origin, drainButton(endpoint, variant, one)]));
+      percent(one.hit_rate), percent(one.expected_hit_rate), number(one.engine?.waiting), percent(one.engine?.kv_cache_usage), number(one.upstream_errors), words.origins[one.origin] ?? one.origin, drainButton(endpoint, variant, one)]));
   if (focused) document.querySelector(`[data-drain="${CSS.escape(focused)}"]`)?.focus();
 }
 
@@ -287,7 +356,7 @@ function showPrefixes({ instances }) {
     name: `${key.slice(0, 8)} · ${prompt_tokens === null ? "–" : compact(prompt_tokens)}`,
     holders: new Map(holders.map(holder => [holder.instance, holder.share])) }));
   chart("prefixes", words.prefixes_title, words.prefixes_note,
-    rows.length ? prefixMap(words.prefixes_title, rows, instances.slice(0, 16).map(one => one.id), words) : null,
+    rows.length ? prefixMap(words.prefixes_title, rows, instances.slice(0, 16).map(one => one.id), words, room("prefixes")) : null,
     [[words.prefix, false, "key"], [words.share, true], [words.hit_rate, true], [words.tokens, true], [words.holders]],
     () => prefixes.map(prefix => [prefix.key.slice(0, 16), percent(prefix.share), percent(prefix.hit_rate), number(prefix.prompt_tokens),
       prefix.holders.map(holder => `${short(holder.instance)} ${percent(holder.share)}`).join(", ")]), words.empty_prefixes);
@@ -304,7 +373,7 @@ function showMoves() {
   }
   const named = ids => ids.map(short).join(", ") || "–";
   const note = last ? words.moves_last(clock(last.time), named(last.came), named(last.went), last.moved, last.followed) : words.moves_note;
-  chart("moves", words.moves_title, note, pairs.size ? flows(words.moves_title, [...pairs.values()]) : null,
+  chart("moves", words.moves_title, note, pairs.size ? flows(words.moves_title, [...pairs.values()], room("moves")) : null,
     [[words.time], [words.came], [words.went], [words.moved, true], [words.followed, true], [words.where]],
     () => changes.map(change => [clock(change.time), named(change.came), named(change.went), number(change.moved), number(change.followed),
       change.moves.map(({ key, from, to }) => `${key.slice(0, 8)}: ${short(from)} → ${short(to)}`).join("; ")]),
@@ -340,15 +409,15 @@ function showRequests() {
   const requests = overview.requests.filter(request => `${request.endpoint}/${request.variant}` === chosen);
   if (!requests.length) return find("requests").replaceChildren(emptyBody(words.empty_requests));
   fillTable(find("requests"), words.requests_title,
-    [[words.ended, true], [words.prefix, false, "key"], [words.reason], [words.instance], [words.home], [words.place, true],
+    [[words.ended, true], [words.prefix, false, "key"], [words.reason], [words.instance], [words.home], [words.alternatives], [words.place, true],
       [words.flight, true], ["TTFT ms", true], [words.duration + " ms", true], [words.tokens, true], [words.cached, true],
-      [words.expected, true], [words.outcome_status, true], [words.alternatives]],
-    requests.map(request => [`${Math.max(0, Math.round(overview.time - request.time))} ${words.seconds_ago}`,
-      request.key?.slice(0, 16) ?? "–", request.cause ? `${request.reason} (${request.cause})` : request.reason,
+      [words.expected, true], [words.outcome_status, true]],
+    requests.map(request => [ago(request.time), request.key?.slice(0, 8) ?? "–",
+      words.reason_names[request.reason] ?? request.reason,
       short(request.instance), request.home ? short(request.home) + (request.home_in_flight !== null ? ` (${request.home_in_flight})` : "") : "–",
-      request.place === null ? "–" : `${request.place} / ${request.eligible}`, number(request.in_flight), number(request.ttft_ms, 1),
+      alternatives(request), request.place === null ? "–" : `${request.place} / ${request.eligible}`, number(request.in_flight), number(request.ttft_ms, 1),
       number(request.duration_ms), number(request.prompt_tokens), number(request.cached_tokens), number(request.expected_cached_tokens),
-      `${request.status}${request.outcome === "ok" ? "" : " " + request.outcome}`, alternatives(request)]));
+      `${request.status}${request.outcome === "ok" ? "" : " " + request.outcome}`]));
 }
 
 /** Where else its key would have led: the first in its order, with what they have in flight now. */
@@ -396,6 +465,11 @@ find("pause").addEventListener("click", () => {
   if (!paused) look();
 });
 find("verdict").addEventListener("change", look);
+find("ask").addEventListener("submit", event => {
+  event.preventDefault();
+  tell(find("request-id").value.trim());
+});
+addEventListener("resize", () => { if (overview && token) show(); });
 find("analyse").addEventListener("click", async () => {
   find("analysis").replaceChildren(element("p", { class: "note" }, words.analysing));
   const answer = await ask("api/analysis"), told = await answer.json();
