@@ -1,5 +1,7 @@
 //! The index against a plain model: one map per instance from prefix to last use.
 
+mod found;
+
 use proptest::prelude::*;
 
 use super::*;
