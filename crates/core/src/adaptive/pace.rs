@@ -222,4 +222,118 @@ mod tests {
         feed(&mut all, &mut other, PRIOR, 5_000);
         assert_eq!(slow.milliseconds_per_token(&all, all.milliseconds_per_token()), all.milliseconds_per_token());
     }
+
+    /// Uneven loads, times that scatter about a line, and some that count less.
+    fn scattered() -> Vec<FirstToken> {
+        let point = |i: u32| {
+            let load = f64::from(i * 7_919 % 8_000);
+            let noise = f64::from(i * 31 % 17) - 8.0;
+            FirstToken { load, milliseconds: 30.0 + 0.1 * load + noise, weight: if i % 3 == 0 { 0.25 } else { 1.0 } }
+        };
+        (1..=60).map(point).collect()
+    }
+
+    /// The same sums in two passes: each point counts by its weight and its age.
+    fn sums(points: &[FirstToken]) -> [f64; 6] {
+        let aged = |(age, point): (usize, &FirstToken)| (point.weight * KEPT.powi(age as i32), *point);
+        let aged: Vec<(f64, FirstToken)> = points.iter().rev().enumerate().map(aged).collect();
+        let sum = |of: &dyn Fn(&FirstToken) -> f64| aged.iter().map(|(weight, point)| weight * of(point)).sum::<f64>();
+        let weight = sum(&|_| 1.0);
+        let (load, time) = (sum(&|point| point.load) / weight, sum(&|point| point.milliseconds) / weight);
+        [
+            weight,
+            load,
+            time,
+            sum(&|point| (point.load - load).powi(2)),
+            sum(&|point| (point.load - load) * (point.milliseconds - time)),
+            sum(&|point| (point.milliseconds - time).powi(2)),
+        ]
+    }
+
+    fn near(one: f64, other: f64) -> bool {
+        (one / other - 1.0).abs() < 1e-9
+    }
+
+    #[test]
+    fn sums_kept_point_by_point_are_those_of_all_points_together() {
+        let points = scattered();
+        let mut pace = Pace::default();
+        points.iter().for_each(|point| pace.observe(*point));
+        let kept = [pace.weight, pace.mean_load, pace.mean_time, pace.load_load, pace.load_time, pace.time_time];
+        let expected = sums(&points);
+        assert!(kept.iter().zip(expected).all(|(kept, expected)| near(*kept, expected)), "{kept:?} {expected:?}");
+        assert_eq!(pace.observations, 60);
+
+        // What is known counts as points that lie on its line.
+        let [weight, _, _, load_load, load_time, time_time] = expected;
+        let guess = GUESS_COUNTS * SPREAD * SPREAD;
+        assert!(near(pace.milliseconds_per_token(), (load_time + guess * PRIOR) / (load_load + guess)));
+        let others = OTHERS_COUNT * SPREAD * SPREAD;
+        assert!(near(
+            pace.slope(0.2, OTHERS_COUNT, 0.5),
+            (0.5 * load_time + others * 0.2) / (0.5 * load_load + others)
+        ));
+        let error = ((time_time - load_time * load_time / load_load) / (weight * load_load)).sqrt();
+        assert!(near(pace.standard_error(1.0), error) && near(pace.standard_error(0.25), 2.0 * error));
+    }
+
+    #[test]
+    fn what_weighs_nothing_tells_nothing_and_no_pace_is_believed_that_is_absurd() {
+        let mut pace = Pace::default();
+        pace.observe(FirstToken { weight: 0.0, ..seen(1_000.0, 500.0) });
+        assert_eq!((pace.observations, pace.milliseconds_per_token()), (0, PRIOR));
+        for (slope, believed) in [(1e6, PRIOR * FURTHEST), (-1.0, PRIOR / FURTHEST)] {
+            assert_eq!(learned(slope, 200), believed);
+        }
+    }
+
+    #[test]
+    fn an_own_pace_counts_where_it_is_clear_of_the_common_one_on_either_side() {
+        for (factor, is_own) in [(0.5, true), (0.75, true), (0.9, false), (1.0, false), (1.12, false), (1.5, true)] {
+            let (mut all, mut one) = (Pace::default(), OwnPace::default());
+            feed(&mut all, &mut OwnPace::default(), PRIOR, 200);
+            let common = all.milliseconds_per_token();
+            for i in 0..200 {
+                let load = f64::from(i * 7_919 % 8_000);
+                one.observe(seen(load, 30.0 + factor * PRIOR * load), &all);
+            }
+            let pace = one.milliseconds_per_token(&all, common);
+            assert_eq!(pace != common, is_own, "{factor}: {pace}");
+            assert!(!is_own || (pace / (factor * PRIOR) - 1.0).abs() < 0.1, "{factor}: {pace}");
+        }
+    }
+
+    #[test]
+    fn an_own_pace_that_scatters_widely_counts_as_the_common_one() {
+        let (mut all, mut one) = (Pace::default(), OwnPace::default());
+        feed(&mut all, &mut OwnPace::default(), PRIOR, 200);
+        for i in 0..200u32 {
+            let load = f64::from(i * 7_919 % 8_000);
+            let noise = 2_000.0 * (f64::from(i * 31 % 17) - 8.0) / 8.0;
+            one.observe(seen(load, 3_000.0 + 1.5 * PRIOR * load + noise), &all);
+        }
+        let common = all.milliseconds_per_token();
+        assert!(!(common / SAME..common * SAME).contains(&one.own.slope(common, OTHERS_COUNT, 1.0)));
+        assert_eq!(one.milliseconds_per_token(&all, common), common);
+    }
+
+    #[test]
+    fn an_own_pace_fades_by_what_others_were_seen_to_do_meanwhile() {
+        let (mut all, mut one) = (Pace::default(), OwnPace::default());
+        feed(&mut all, &mut OwnPace::default(), PRIOR, 200);
+        for i in 0..60 {
+            let load = f64::from(i * 7_919 % 8_000);
+            all.observe(seen(load, 30.0 + 5.0 * PRIOR * load));
+            one.observe(seen(load, 30.0 + 5.0 * PRIOR * load), &all);
+        }
+        assert_eq!(one.kept(&all), 1.0);
+        feed(&mut all, &mut OwnPace::default(), PRIOR, 101);
+        assert!(near(one.kept(&all), FADES_WITH_OTHERS.powi(100)));
+        let common = all.milliseconds_per_token();
+        let faded = one.own.slope(common, OTHERS_COUNT, FADES_WITH_OTHERS.powi(100));
+        assert_eq!(one.milliseconds_per_token(&all, common), faded);
+        let before = one.own.weight;
+        one.observe(seen(1_000.0, 300.0), &all);
+        assert!(near(one.own.weight, before * FADES_WITH_OTHERS.powi(100) * KEPT + 1.0), "for good");
+    }
 }
