@@ -234,6 +234,7 @@ def test_it_says_so_when_the_router_is_gone(browser, start):
     assert "Nothing yet" in page.run("document.body.innerText")
     router.stop()
     page.wait_until("!document.getElementById('trouble').hidden")
+    assert page.run("document.getElementById('state').textContent") == "no answer"
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,7 @@ async function look() {
       wait = Math.min(LONGEST_WAIT, wait * 2);
       find("trouble").textContent = words.trouble(problem.message);
       find("trouble").hidden = false;
+      say(words.offline, false);
     }
   }
   timer = setTimeout(look, wait);
@@ -190,12 +191,14 @@ function chooseVariant() {
 }
 
 function showState() {
-  const good = overview.ready && !overview.draining;
-  const said = overview.draining ? words.draining : overview.ready ? words.ready : words.not_ready;
-  // Set only when it changes, so that screen readers speak of changes alone.
+  say(overview.draining ? words.draining : overview.ready ? words.ready : words.not_ready, overview.ready && !overview.draining);
+  showAge();
+}
+
+/** How the router does. Set only when it changes, so that screen readers speak of changes alone. */
+function say(said, good) {
   if (find("state").textContent !== said) find("state").textContent = said;
   find("state").className = `state ${good ? "good" : "bad"}`;
-  showAge();
 }
 
 function showAlerts() {
@@ -204,7 +207,7 @@ function showAlerts() {
   // What the router says of it is English.
   const row = ({ alert, state, severity, summary, description, since }) => element("li", { title: alert },
     element("span", { class: `tag ${state === "firing" ? "bad" : "other"}` }, words.alert_states[state]), " ",
-    element("strong", {}, words.alert_names[alert] ?? alert), ` (${severity}, ${words.alert_since(clock(since))}): `,
+    element("strong", {}, words.alert_names[alert] ?? alert), ` (${words.severities[severity] ?? severity}, ${words.alert_since(clock(since))}): `,
     element("span", { lang: "en" }, `${summary}. ${description}`));
   find("alerts-list").replaceChildren(...alerts.map(row));
 }
@@ -231,7 +234,7 @@ function showTiles({ minute, quarter_hour, series, instances, in_flight, waiting
     [words.hit_rate, percent(minute.hit_rate), minute.expected_hit_rate === null ? null : `${words.expected} ${percent(minute.expected_hit_rate)}`,
       spark(series.hit_rate)],
     [words.gain, gain === null ? "–" : `${gain < 0 ? "−" : "+"}${number(Math.abs(gain), 1)}`,
-      gain === null ? words.gain_off : `${words.points}; ${words.random_would(percent(random))}`],
+      gain === null ? (kept?.on ? null : words.gain_off) : `${words.points}; ${words.random_would(percent(random))}`],
     [words.first_token, milliseconds(minute.ttft.all.p50_ms), `${words.p99} ${milliseconds(minute.ttft.all.p99_ms)}`],
     [words.spills, percent(minute.spill_rate), cause && words.mostly(words.cause_names[cause] ?? cause), spark(series.spill_rate)],
     [words.errors, percent(minute.error_rate), `${number(minute.errors)}`],
