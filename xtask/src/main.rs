@@ -1,5 +1,5 @@
-//! Developer commands: `cargo xtask test`, `agree`, `alarms`, `chaos`, `compare`, `dist`, `perf`, `soak`, `streams`, `reliability`
-//! and `real-engines`.
+//! Developer commands: `cargo xtask test`, `agree`, `alarms`, `chaos`, `compare`, `dist`, `mutants`, `perf`, `soak`,
+//! `streams`, `reliability` and `real-engines`.
 
 mod agree;
 mod alarms;
@@ -9,6 +9,7 @@ mod compare;
 mod dist;
 mod failure;
 mod machine;
+mod mutants;
 mod perf;
 mod real_engines;
 mod reliability;
@@ -33,6 +34,7 @@ Commands:
   chaos         random faults on a fleet under load; checks that no request is generated twice or left without a word
   compare       ADAPTIVE against every other rule on every scenario; writes the table and the picture
   dist          a fully static binary, its archive and a container file, in dist/
+  mutants       changes `core` in one place after the other; fails when its tests do not notice
   perf          what the router costs, beside nginx, HAProxy and other routers; and its instruction counts
   soak          closed-loop load at the machine's limit; checks that the router's memory stays flat
   reliability   the tests that docs/reliability.md names, and their results into that page
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Some("compare") => compare::run(arguments),
         Some("chaos") => chaos::run(arguments),
         Some("dist") => dist::run(arguments),
+        Some("mutants") => mutants::run(arguments),
         Some("perf") => perf::run(arguments),
         Some("real-engines") => real_engines::run(arguments),
         Some("reliability") => reliability::run(arguments),
