@@ -83,3 +83,24 @@ fn an_instance_is_full_only_when_its_capacity_is_known_and_nearly_used() {
     put(&mut index, &[1], a);
     assert!(index.is_full(a) && !index.is_full(b));
 }
+
+#[test]
+fn the_end_of_a_run_that_was_cut_is_forgotten_before_its_beginning() {
+    let mut index = PrefixIndex::new(usize::MAX);
+    let (a, b) = (index.sit(), index.sit());
+    put(&mut index, b"abcd", a);
+    put(&mut index, b"abxy", b);
+    index.set_capacity(a, 2);
+    assert_eq!((held(&index, b"abcd", a), held(&index, b"abxy", b)), (2, 4));
+}
+
+#[test]
+fn a_block_takes_eight_bytes_wherever_it_is_held() {
+    let taken = |blocks: u8| {
+        let mut index = PrefixIndex::new(usize::MAX);
+        let seat = index.sit();
+        put(&mut index, &(0..blocks).collect::<Vec<u8>>(), seat);
+        index.bytes()
+    };
+    assert_eq!((taken(104) - taken(4), taken(0)), (800, 0));
+}
