@@ -12,6 +12,7 @@ mod signer;
 mod access_log;
 mod adaptive;
 mod async_inference;
+mod breakpoints;
 mod clients_that_leave;
 mod compliance;
 mod conformance;
