@@ -72,6 +72,7 @@ impl Watch {
         if !known {
             self.variant.set_models(self.generation, names);
             self.fleet.listings_changed();
+            self.ask_who_it_is.notify_one();
         }
     }
 }
