@@ -1,5 +1,7 @@
 //! `cargo xtask real-engines`: two real vLLM replicas on the CPU behind the router, and what prefix-aware routing gains.
 
+mod binary;
+mod calibration;
 mod document;
 mod groups;
 mod replica;
@@ -11,18 +13,21 @@ use std::path::PathBuf;
 use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::machine;
+use binary::Binary;
 use replica::Replica;
 
 const HELP: &str = "\
 Sets up two real vLLM replicas on the CPU, with a small model of random weights, and measures through the router what
-prefix-aware routing gains. The figures go into docs/real-engines.md. Needs python3, 8 GB of memory and, the first
+prefix-aware routing gains, and how right the router is about their caches. The figures go into docs/real-engines.md. Needs python3, 8 GB of memory and, the first
 time, 6 GB of disk and some minutes to install.
 
-Usage: cargo xtask real-engines [--folder FOLDER] [--requests N]
+Usage: cargo xtask real-engines [--folder FOLDER] [--requests N] [--binary FILE] [--without-load]
 
 Options:
   --folder FOLDER   where vLLM and the model are kept [default: target/real-engines]
   --requests N      how many requests are measured under each strategy of each run [default: 60]
+  --binary FILE     the router that is measured [default: target/release/isotherm, built anew]
+  --without-load    leaves out what needs a quiet machine, prints the rest, and keeps docs/real-engines.md as it is
   -h, --help        this text";
 
 const REPLICAS: usize = 2;
@@ -38,11 +43,13 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<(), Failure> {
     }
     let folder = arguments.value("--folder")?.unwrap_or_else(|| machine::target().join("real-engines"));
     let requests: u32 = arguments.value("--requests")?.unwrap_or(60);
+    let given: Option<PathBuf> = arguments.value("--binary")?;
+    let without_load = arguments.flag("--without-load");
     arguments.finish()?;
 
     let folder = std::path::absolute(&folder).map_err(|error| Failure::file(&folder, &error))?;
     let installed = setup::install(&folder)?;
-    machine::run(machine::cargo().args(["build", "--release", "--locked", "--package", "isotherm"]))?;
+    let binary = Binary::of(given)?;
     // Whatever else runs makes the engines slower; it does not change what their caches hold.
     let busy = machine::load_average();
     let mut replicas = Vec::new();
@@ -53,11 +60,16 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<(), Failure> {
     replicas.iter_mut().try_for_each(Replica::wait_until_ready)?;
     let urls: Vec<String> = replicas.iter().map(Replica::url).collect();
 
-    let groups = groups::measure(&urls)?;
+    let groups = groups::measure(&binary, &urls)?;
     println!("\n{groups}");
-    let mut tables = vec![(groups::TITLE, groups)];
+    let calibration = calibration::measure(&binary, &urls, &folder)?;
+    println!("\n{calibration}");
+    if without_load {
+        return Ok(());
+    }
+    let mut tables = vec![(groups::TITLE, groups), (calibration::TITLE, calibration)];
     for (title, options) in RUNS {
-        let table = bench(&urls, requests, options)?;
+        let table = bench(&binary, &urls, requests, options)?;
         println!("\n{title}\n\n{table}");
         tables.push((title, table));
     }
@@ -66,8 +78,8 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<(), Failure> {
 
 /// The comparison that `isotherm bench` makes, with documents of 2,000 tokens, which this model computes in about a
 /// second.
-fn bench(urls: &[String], requests: u32, options: &[&str]) -> Result<String, Failure> {
-    let mut bench = machine::command(binary());
+fn bench(binary: &Binary, urls: &[String], requests: u32, options: &[&str]) -> Result<String, Failure> {
+    let mut bench = binary.command();
     bench.arg("bench");
     for (ordinal, url) in urls.iter().enumerate() {
         bench.args(["--instance", &format!("replica-{ordinal}={url}")]);
@@ -76,9 +88,4 @@ fn bench(urls: &[String], requests: u32, options: &[&str]) -> Result<String, Fai
     bench.args(["--strategies", "random,prefix-aware,adaptive"]);
     bench.args(["--requests", &requests.to_string()]).args(options);
     machine::output(&mut bench)
-}
-
-/// The release build.
-fn binary() -> PathBuf {
-    machine::target().join("release/isotherm")
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use super::calibration;
 use crate::failure::Failure;
 use crate::machine;
 
@@ -34,6 +35,9 @@ pub(crate) fn write(tables: &[(&str, String)], busy: &str) -> Result<(), Failure
     );
     for (title, table) in tables {
         let _ = writeln!(page, "\n## {title}\n\n```text\n{}\n```", table.trim_end());
+        if *title == calibration::TITLE {
+            let _ = writeln!(page, "\n![The same as a picture]({})", calibration::PICTURE);
+        }
     }
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;

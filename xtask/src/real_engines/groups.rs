@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use isotherm_report::{Align, Table};
 use serde_json::{Value, json};
 
+use super::binary::Binary;
 use super::replica::MODEL;
 use super::serve::Serve;
 use crate::failure::Failure;
@@ -27,11 +28,11 @@ struct Answer {
 }
 
 /// Sends the rounds under each strategy, with other words each time, so that no strategy finds the caches of another.
-pub(crate) fn measure(urls: &[String]) -> Result<String, Failure> {
+pub(crate) fn measure(binary: &Binary, urls: &[String]) -> Result<String, Failure> {
     let mut table = Table::new([Align::Left, Align::Right, Align::Right, Align::Right, Align::Left]);
     table.row(["strategy", "cached tokens", "TTFT of the first round", "of later rounds", "requests by replica"]);
     for strategy in STRATEGIES {
-        let serve = Serve::start(urls, strategy)?;
+        let serve = Serve::start(binary, urls, strategy, &[])?;
         let mut rounds = Vec::new();
         for round in 0..ROUNDS {
             let answers: Result<Vec<Answer>, Failure> =
@@ -87,7 +88,7 @@ fn ask(authority: &str, strategy: &str, group: usize, round: usize) -> Result<An
 }
 
 /// Head and body of the answer, which ends with the connection.
-fn post(authority: &str, body: &str) -> std::io::Result<(String, String)> {
+pub(super) fn post(authority: &str, body: &str) -> std::io::Result<(String, String)> {
     let mut connection = TcpStream::connect(authority)?;
     connection.set_nodelay(true)?;
     connection.set_read_timeout(Some(Duration::from_secs(120)))?;
