@@ -202,7 +202,8 @@ impl Analysis {
         let scenario = Scenario { prefix_aware, strategies: strategies(), ..scenario };
         let study = compare(&scenario, wanted.jobs, watch)?;
         let compared: Vec<Compared> = study.report.strategies.iter().filter_map(Compared::of).collect();
-        let Some((strategy, why)) = reasons::strategy(&compared, &chosen.figures, self.findings.sharing.as_ref())
+        let Some((strategy, why)) =
+            reasons::strategy(&compared, &chosen.figures, reasons::Mendable::of(&self.findings))
         else {
             return Ok(None);
         };

@@ -2,7 +2,7 @@
 
 use super::settings::Searched;
 use super::{Compared, Figures};
-use crate::findings::{Findings, Sharing};
+use crate::findings::Findings;
 
 /// Hit rates that differ by less are as good, and so are times to first token.
 const LEAST_HIT_RATE_GAIN: f64 = 0.01;
@@ -12,7 +12,7 @@ const LEAST_TTFT_GAIN: f64 = 0.05;
 pub(super) fn strategy(
     compared: &[Compared],
     prefix_aware: &Figures,
-    sharing: Option<&Sharing>,
+    shared: Option<Mendable>,
 ) -> Option<(String, String)> {
     let find = |name: &str| compared.iter().find(|one| one.strategy == name);
     let (plain, adaptive) = (find("LEAST_OUTSTANDING_REQUESTS")?, find("ADAPTIVE")?);
@@ -22,12 +22,12 @@ pub(super) fn strategy(
             "no strategy that looks at prompts gains 5 % of TTFT P50 or P90 or a point of hit rate on it: this \
                        traffic has nothing to gain from prefixes on this fleet"
                 .to_owned();
-        if let Some(Sharing { infinite_hit_rate, repaired_hit_rate: Some(repaired), .. }) = sharing
-            && repaired - infinite_hit_rate.value > LEAST_TTFT_GAIN
+        if let Some(Mendable { now, mended }) = shared
+            && mended - now > LEAST_TTFT_GAIN
         {
             why.push_str(&format!(
                 " as it is. Repair what breaks sharing first: up to {:.0} % of the tokens could be shared then",
-                100.0 * repaired
+                100.0 * mended
             ));
         }
         return Some((plain.strategy.clone(), why));
@@ -53,6 +53,23 @@ pub(super) fn strategy(
             .to_owned()
     };
     Some(("PREFIX_AWARE".to_owned(), format!("{}; {beside}", gain(prefix_aware))))
+}
+
+/// The share of the tokens that came before, and that would if what breaks sharing were mended, at most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Mendable {
+    now: f64,
+    mended: f64,
+}
+
+impl Mendable {
+    pub(super) fn of(findings: &Findings) -> Option<Mendable> {
+        let sharing = findings.sharing.as_ref()?;
+        let now = sharing.infinite_hit_rate.value;
+        // No mask repairs what users are called; what follows it says what it costs.
+        let lost = findings.breaks.iter().flatten().map(|found| found.lost_hit_rate).fold(0.0, f64::max);
+        Some(Mendable { now, mended: sharing.repaired_hit_rate.unwrap_or(now).max((now + lost).min(1.0)) })
+    }
 }
 
 /// Whether others are better by more than it takes to change anything.
@@ -87,7 +104,16 @@ pub(super) fn prefix_length(searched: &Searched, findings: &Findings) -> String 
 pub(super) fn threshold(searched: &Searched) -> String {
     let spills = 100.0 * searched.chosen.spill_rate;
     let what = if spills == 0.0 { "nothing spills".to_owned() } else { format!("{spills:.1} % of the requests spill") };
-    format!("the middle of the good range, {}; {what}", range(searched.thresholds))
+    let [low, high] = searched.thresholds;
+    let at_length = searched.tried.iter().filter(|tried| tried.prefix_length == searched.chosen.prefix_length);
+    let enough = at_length.filter(|tried| tried.spill_rate == 0.0).map(|tried| tried.concurrency_threshold).min();
+    let same = match enough {
+        Some(enough) if (low..high).contains(&enough) => {
+            format!(", of which those from {enough} on are one, as nothing spills")
+        }
+        _ => String::new(),
+    };
+    format!("the middle of the good range, {}{same}; {what}", range(searched.thresholds))
 }
 
 fn range([low, high]: [u32; 2]) -> String {

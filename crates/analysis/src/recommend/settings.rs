@@ -241,7 +241,8 @@ fn run_around(
 fn middle(run: &[Tried], moving: &dyn Fn(&Tried) -> u32) -> Option<Tried> {
     let logarithm = |tried: &Tried| f64::from(moving(tried)).ln();
     let middle = (logarithm(run.first()?) + logarithm(run.last()?)) / 2.0;
-    let distance = |tried: &&Tried| (logarithm(tried) - middle).abs();
+    // Rounded, so that of two at the same distance chance takes neither.
+    let distance = |tried: &&Tried| ((logarithm(tried) - middle).abs() * 1e9).round();
     run.iter().rev().min_by(|left, right| distance(left).total_cmp(&distance(right))).copied()
 }
 
