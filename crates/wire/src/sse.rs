@@ -129,7 +129,9 @@ impl Scanner {
                 rest = &rest[1..];
                 continue;
             }
-            let Some(end) = memchr2(b'\n', b'\r', rest) else {
+            // Every other line is blank.
+            let end = if byte == b'\n' { Some(0) } else { memchr2(b'\n', b'\r', rest) };
+            let Some(end) = end else {
                 self.hold_line(rest);
                 break;
             };

@@ -19,9 +19,13 @@ pub(super) enum Field<'a> {
 
 /// Reads a line without its end. The `first` line of a stream may begin with a byte order mark.
 pub(super) fn field(line: &[u8], first: bool) -> Field<'_> {
-    let line = without_mark(line, first);
+    let line = if first { without_mark(line, first) } else { line };
     if line.is_empty() {
         return Field::Blank;
+    }
+    // Nearly every line is one of data.
+    if let Some(value) = line.strip_prefix(b"data:") {
+        return Field::Data(value.strip_prefix(b" ").unwrap_or(value));
     }
     let (name, value) = match memchr(b':', line) {
         Some(colon) => (&line[..colon], &line[colon + 1..]),
