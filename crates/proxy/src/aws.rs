@@ -29,7 +29,7 @@ pub(crate) async fn answer(request: Authenticated, record: &mut Record) -> Resul
     let Authenticated { route, head, body, .. } = request;
     let body = body.whole(body_limit(&route, &record.rules.limits), record).await?;
     authorize_service(&head, &body, record)?;
-    let response = service.call(AwsRequest { head, body, caller: record.caller() }).await;
+    let response = service.call(AwsRequest { head: *head, body, caller: record.caller() }).await;
     record.status = Some(response.status().as_u16());
     record.bytes_out = response.body().len() as u64;
     record.end(match response.status().as_u16() {

@@ -10,14 +10,13 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use bytes::Bytes;
+use http::Response;
 use http::request::Parts;
-use http::{Request, Response};
-use hyper::body::Incoming;
 use isotherm_wire::error::Dialect;
 
-use crate::answer::Answer;
+use crate::answer::Body;
 use crate::asynchronous;
-use crate::connection::InFlight;
+use crate::connection::Incoming;
 use crate::headers::{REQUEST_ID, SERVICE_REQUEST_ID};
 use crate::rescue::Failure;
 use crate::route::{Route, RuntimeApi, dialect_of};
@@ -42,31 +41,23 @@ enum Outcome {
     Begun(Box<Forwarded>),
 }
 
-/// Answers a request.
+/// Answers a request; tells, too, whether its body was read.
 ///
-/// The protocol moves about what it is given to wait for, so that is little: what a request needs on its way stands in
+/// Protocols move about what they are given to wait for, so that is little: what a request needs on its way stands in
 /// memory of its own.
 pub(crate) fn serve(
-    request: Request<Incoming>,
+    head: Box<Parts>,
+    body: Incoming,
     client: SocketAddr,
     worker: Rc<Worker>,
-    in_flight: InFlight,
-) -> impl Future<Output = Response<Answer>> {
-    let (head, body) = request.into_parts();
+) -> impl Future<Output = (Response<Body>, bool)> {
     let dialect = dialect_of(head.uri.path());
     let record = Record::begin(Rc::clone(&worker), Some(client), &head);
     let way = Box::pin(answer(head, body, record));
     async move {
-        let (response, body_was_read) = contained(way).await.unwrap_or_else(|| {
+        contained(way).await.unwrap_or_else(|| {
             let failed = Failure::Internal.response(dialect, worker.random());
             (failed.map(Body::Whole), false)
-        });
-        if !body_was_read {
-            in_flight.leave_body_unread();
-        }
-        response.map(|body| match body {
-            Body::Whole(bytes) => Answer::whole(bytes, in_flight),
-            Body::Relayed(relay) => Answer::relayed(relay, in_flight),
         })
     }
 }
@@ -81,13 +72,7 @@ async fn contained<T>(way: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// The body of a response, before it belongs to its connection.
-enum Body {
-    Whole(Bytes),
-    Relayed(Box<crate::stage::relay::Relay>),
-}
-
-async fn answer(head: Parts, body: Incoming, mut record: Record) -> (Response<Body>, bool) {
+async fn answer(head: Box<Parts>, body: Incoming, mut record: Record) -> (Response<Body>, bool) {
     let worker = Rc::clone(&record.worker);
     let outcome = {
         let mut way = pin!(run(head, body, &mut record));
@@ -124,7 +109,7 @@ async fn answer(head: Parts, body: Incoming, mut record: Record) -> (Response<Bo
 }
 
 /// The stages. What few requests need stands in memory of its own, so that the others do without that room.
-async fn run(head: Parts, body: Incoming, record: &mut Record) -> Result<Outcome, Failure> {
+async fn run(head: Box<Parts>, body: Incoming, record: &mut Record) -> Result<Outcome, Failure> {
     let accepted = accept(head, body, record)?;
     let authenticated = authenticate(accepted, record).await?;
     if let Some(own) = own::answer(&authenticated.route, record) {

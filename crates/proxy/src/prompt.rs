@@ -18,6 +18,7 @@ use self::blocks::Blocks;
 pub(crate) use self::cut::{Cut, End};
 use self::trail::Parts;
 pub(crate) use self::trail::{hash_of, trail};
+use crate::headers::PREFIX_AWARE_ID;
 use crate::rescue::Failure;
 use crate::route::{Route, RuntimeApi};
 
@@ -226,6 +227,9 @@ pub(crate) struct Within<'s> {
 
 /// The tenant id of a request's headers: SageMaker's limits hold for it.
 pub(crate) fn tenant_id(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    if !headers.contains_key(PREFIX_AWARE_ID) {
+        return Ok(None);
+    }
     Invocation::prefix_aware_id(headers).map_err(|_| Failure::BadTenantId)
 }
 

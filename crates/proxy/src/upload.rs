@@ -1,14 +1,14 @@
 //! The body of a request: still coming, or here as a whole.
 
-use std::io;
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
 use isotherm_config::Limits;
-use tokio::time::Instant;
+use isotherm_core::Time;
 
+use crate::connection::{Incoming, Unfinished};
 use crate::rescue::Failure;
 use crate::route::Route;
 use crate::stage::finish::Record;
@@ -28,7 +28,7 @@ impl Upload {
         match self {
             Upload::Here(body) => Ok(body),
             Upload::Coming(body) => {
-                let body = read_whole(body, limit, record.rules.timeouts.client_body).await?;
+                let body = read_whole(body, limit, record).await?;
                 record.body_was_read = true;
                 record.bytes_in = body.len() as u64;
                 Ok(body)
@@ -54,12 +54,13 @@ pub(crate) fn body_limit(route: &Route, limits: &Limits) -> u64 {
 const LEAST: usize = 1024;
 
 /// The whole body, at most `limit` bytes, of which [`LEAST`] come within each `time_out`.
-async fn read_whole(mut body: Incoming, limit: u64, time_out: Duration) -> Result<Bytes, Failure> {
-    let mut due = Due { at: Instant::now() + time_out, missing: LEAST, time_out };
-    let expected = body.size_hint().exact();
+async fn read_whole(mut body: Incoming, limit: u64, record: &mut Record) -> Result<Bytes, Failure> {
+    let time_out = record.rules.timeouts.client_body;
+    let mut due = Due { at: None, missing: LEAST, time_out };
+    let expected = body.length();
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
-    while let Some(piece) = next_piece(&mut body, &mut due).await? {
+    while let Some(piece) = next_piece(&mut body, &mut due, record).await? {
         if (first.len() + all.len() + piece.len()) as u64 > limit {
             return Err(Failure::BodyTooLarge(limit));
         }
@@ -79,7 +80,8 @@ async fn read_whole(mut body: Incoming, limit: u64, time_out: Duration) -> Resul
 
 /// When the next of a body is due.
 struct Due {
-    at: Instant,
+    /// `None` until it has to be waited for.
+    at: Option<Time>,
     /// How many bytes have to come until then.
     missing: usize,
     time_out: Duration,
@@ -89,34 +91,25 @@ impl Due {
     fn note(&mut self, length: usize) {
         match self.missing.checked_sub(length) {
             Some(missing @ 1..) => self.missing = missing,
-            _ => *self = Due { at: Instant::now() + self.time_out, missing: LEAST, time_out: self.time_out },
+            _ => *self = Due { at: None, missing: LEAST, time_out: self.time_out },
         }
     }
 }
 
-async fn next_piece(body: &mut Incoming, due: &mut Due) -> Result<Option<Bytes>, Failure> {
-    loop {
-        let next = tokio::time::timeout_at(due.at, body.frame());
-        match next.await {
-            Err(_) => return Err(Failure::BodyTooSlow(due.time_out)),
-            Ok(None) => return Ok(None),
-            Ok(Some(Err(error))) => return Err(broken(&error)),
-            // Trailers of a request mean nothing here.
-            Ok(Some(Ok(frame))) => {
-                if let Ok(piece) = frame.into_data() {
-                    due.note(piece.len());
-                    return Ok(Some(piece));
-                }
-            }
+async fn next_piece(body: &mut Incoming, due: &mut Due, record: &mut Record) -> Result<Option<Bytes>, Failure> {
+    let piece = poll_fn(|context| match body.poll_piece(context) {
+        Poll::Pending => {
+            let clock = record.worker.clock();
+            let at = *due.at.get_or_insert_with(|| clock.now() + due.time_out);
+            record.alarm.poll(context, at, clock).map(|()| Err(Failure::BodyTooSlow(due.time_out)))
         }
-    }
-}
-
-/// Whether a body that does not come whole is the client's mistake, or its leaving.
-fn broken(error: &hyper::Error) -> Failure {
-    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
-    match source.map(io::Error::kind) {
-        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => Failure::BodyBroken,
-        _ => Failure::ClientLeft,
-    }
+        Poll::Ready(None) => Poll::Ready(Ok(None)),
+        Poll::Ready(Some(Ok(piece))) => Poll::Ready(Ok(Some(piece))),
+        // Whether a body that does not come whole is the client's mistake, or its leaving.
+        Poll::Ready(Some(Err(Unfinished::Broken))) => Poll::Ready(Err(Failure::BodyBroken)),
+        Poll::Ready(Some(Err(Unfinished::Left))) => Poll::Ready(Err(Failure::ClientLeft)),
+    });
+    let piece = piece.await?;
+    due.note(piece.as_ref().map_or(0, Bytes::len));
+    Ok(piece)
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use isotherm_core::Time;
 use isotherm_fleet::{Clock, Fleet};
@@ -11,6 +12,7 @@ use rand::Rng;
 use rand_pcg::Pcg64;
 use tokio::sync::Semaphore;
 
+use crate::alarm::Alarm;
 use crate::asynchronous::Backlog;
 use crate::aws::FrontDoor;
 use crate::settings::{Rules, SharedRules};
@@ -40,7 +42,13 @@ pub(crate) struct Worker {
     clock: Clock,
     rules: SharedRules,
     random: RefCell<Pcg64>,
+    spare_alarms: RefCell<Vec<Alarm>>,
+    /// The time of day as responses tell it, and until when it is right.
+    date: RefCell<(String, Time)>,
 }
+
+/// How many alarms of finished requests one thread keeps for later ones.
+const MOST_SPARE: usize = 256;
 
 impl Worker {
     /// A thread's share; its random numbers follow from the seed.
@@ -65,6 +73,8 @@ impl Worker {
             stop: Stop::new(),
             rules,
             random: RefCell::new(random),
+            spare_alarms: RefCell::default(),
+            date: RefCell::new((String::new(), Time::ZERO)),
         }
     }
 
@@ -86,6 +96,32 @@ impl Worker {
     /// Lends the generator of random numbers.
     pub(crate) fn with_random<T>(&self, use_it: impl FnOnce(&mut Pcg64) -> T) -> T {
         use_it(&mut self.random.borrow_mut())
+    }
+
+    /// An alarm for a request, of a finished one where there is one: its timer is set already, and most often rings
+    /// early enough to be left so.
+    pub(crate) fn spare_alarm(&self) -> Alarm {
+        self.spare_alarms.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes back the alarm of a request that has finished.
+    pub(crate) fn spare(&self, alarm: Alarm) {
+        let mut alarms = self.spare_alarms.borrow_mut();
+        if alarms.len() < MOST_SPARE {
+            alarms.push(alarm);
+        }
+    }
+
+    /// Lends the time of day as responses tell it (RFC 9110, section 5.6.7).
+    pub(crate) fn with_date<T>(&self, use_it: impl FnOnce(&[u8]) -> T) -> T {
+        let mut date = self.date.borrow_mut();
+        let now = self.now();
+        if now >= date.1 {
+            let time = jiff::Timestamp::now();
+            let rest = 1_000_000_000 - time.subsec_nanosecond().unsigned_abs();
+            *date = (time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string(), now + Duration::from_nanos(rest.into()));
+        }
+        use_it(date.0.as_bytes())
     }
 
     /// Any number.

@@ -138,8 +138,8 @@ async fn attempt(job: &Job, body: Bytes, backlog: &Backlog, worker: &Rc<Worker>)
 }
 
 /// The request as it would have come from a client that waits.
-fn request(job: &Job) -> (Parts, Route) {
-    let mut head = Request::new(()).into_parts().0;
+fn request(job: &Job) -> (Box<Parts>, Route) {
+    let mut head = Box::new(Request::new(()).into_parts().0);
     head.method = http::Method::POST;
     head.uri = format!("/endpoints/{}/async-invocations", job.endpoint).parse().unwrap_or_default();
     head.headers = job.header_map();
@@ -147,7 +147,13 @@ fn request(job: &Job) -> (Parts, Route) {
 }
 
 /// The stages up to the answer.
-async fn begin(job: &Job, head: Parts, route: Route, body: Bytes, record: &mut Record) -> Result<Forwarded, Failure> {
+async fn begin(
+    job: &Job,
+    head: Box<Parts>,
+    route: Route,
+    body: Bytes,
+    record: &mut Record,
+) -> Result<Forwarded, Failure> {
     record.route = Some(route.label());
     record.request_id = ascii(&job.id);
     record.signed.clone_from(&job.signed.as_ref().map(|(key, region)| (key.as_str().into(), region.as_str().into())));

@@ -1,4 +1,4 @@
-//! Drives a connection's protocol, and ends it when its client is gone, takes too long, or the router stops.
+//! Drives a connection of HTTP/2, and ends it when its client takes too long or the router stops.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,19 +7,15 @@ use std::time::Duration;
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::rt::{Read, Write};
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http2;
 use hyper::service::HttpService;
 use isotherm_core::Time;
 
 use super::Local;
 use super::state::State;
-use super::stream::ClientStream;
 use crate::alarm::Alarm;
 use crate::stop::{self, Phase};
 use crate::worker::Worker;
-
-/// How often a client is looked after that could leave without waking anyone: it has sent more than was read.
-const LOOK_EVERY: Duration = Duration::from_millis(40);
 
 /// How long a client may take to close an idle connection that it was asked to close.
 const LONGEST_GOODBYE: Duration = Duration::from_secs(2);
@@ -34,22 +30,15 @@ pub(super) trait Conversation {
 }
 
 /// Drives a conversation until it has ended, or has to be ended.
-pub(super) async fn drive<C: Conversation>(
-    conversation: Pin<Box<C>>,
-    stream: &ClientStream,
-    state: &State,
-    worker: &Worker,
-) {
+pub(super) async fn drive<C: Conversation>(conversation: Pin<Box<C>>, state: &State, worker: &Worker) {
     let mut driver = Driver {
         conversation,
-        stream,
         state,
         worker,
         stop: worker.stop.watch(),
         ending: false,
         closes_at: None,
         patience: Alarm::default(),
-        look: Alarm::default(),
         look_at: worker.now() + state.look_every(),
     };
     std::future::poll_fn(|context| driver.poll(context)).await;
@@ -57,7 +46,6 @@ pub(super) async fn drive<C: Conversation>(
 
 struct Driver<'c, C> {
     conversation: Pin<Box<C>>,
-    stream: &'c ClientStream,
     state: &'c State,
     worker: &'c Worker,
     stop: stop::Watch,
@@ -67,8 +55,6 @@ struct Driver<'c, C> {
     closes_at: Option<Time>,
     /// Rings when the connection has waited for its client for too long.
     patience: Alarm,
-    /// Rings when something has to be looked at that wakes nobody.
-    look: Alarm,
     /// When to look next whether a stream waits for its client.
     look_at: Time,
 }
@@ -79,11 +65,7 @@ impl<C: Conversation> Driver<'_, C> {
             return Poll::Ready(());
         }
         let phase = self.stop.poll(context, &self.worker.stop);
-        let stops = phase >= Phase::Truncating || (phase >= Phase::Draining && self.state.may_close());
-        if stops && !self.ending && self.end_gracefully(context).is_ready() {
-            return Poll::Ready(());
-        }
-        if self.state.is_unobserved() && self.poll_gone(context).is_ready() {
+        if phase >= Phase::Draining && !self.ending && self.end_gracefully(context).is_ready() {
             return Poll::Ready(());
         }
         self.poll_patience(context)
@@ -99,46 +81,16 @@ impl<C: Conversation> Driver<'_, C> {
     /// Ready when the connection has waited for its client for too long.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
-            let due = self.closes_at.filter(|_| self.state.is_idle()).or_else(|| self.state.due());
+            let due = self.closes_at.filter(|_| self.state.is_quiet()).or_else(|| self.state.due());
             ready!(self.patience.poll(context, due.unwrap_or(self.look_at), self.worker.clock()));
             if due.is_none() {
                 self.look_at = self.worker.now() + self.state.look_every();
-            } else if self.ending || !self.state.is_idle() || self.end_gracefully(context).is_ready() {
+            } else if self.ending || !self.state.is_quiet() || self.end_gracefully(context).is_ready() {
                 return Poll::Ready(());
             } else {
                 self.closes_at = Some(self.worker.now() + LONGEST_GOODBYE);
             }
         }
-    }
-
-    /// Ready when the client is gone that sent more than was read, so that its end is not read either.
-    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        match ready!(self.stream.poll_gone(context)) {
-            Some(()) => Poll::Ready(()),
-            None => {
-                // What was not read hides further changes; the alarm wakes the task, which asks again.
-                let again = self.worker.now() + LOOK_EVERY;
-                self.look.poll(context, again, self.worker.clock())
-            }
-        }
-    }
-}
-
-impl<I, S> Conversation for http1::Connection<I, S>
-where
-    I: Read + Write + Unpin + 'static,
-    S: HttpService<Incoming>,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    S::ResBody: Body + 'static,
-    <S::ResBody as Body>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    fn poll_conversation(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // How a connection ended is told by what happened to its requests.
-        self.poll(context).map(drop)
-    }
-
-    fn end_gracefully(self: Pin<&mut Self>) {
-        self.graceful_shutdown();
     }
 }
 

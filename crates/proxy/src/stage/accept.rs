@@ -7,9 +7,9 @@ use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, Version};
-use hyper::body::Incoming;
 
 use super::finish::Record;
+use crate::connection::Incoming;
 use crate::headers::DEADLINE;
 use crate::rescue::{Failure, MOST_HEADERS};
 use crate::route::{NoRoute, Route};
@@ -21,13 +21,13 @@ pub(crate) struct Accepted {
     /// What it asks for.
     pub(crate) route: Route,
     /// Its head.
-    pub(crate) head: Parts,
+    pub(crate) head: Box<Parts>,
     /// Its body, of which nothing was read yet.
     pub(crate) body: Upload,
 }
 
 /// Accepts a request, or says why not.
-pub(crate) fn accept(head: Parts, body: Incoming, record: &mut Record) -> Result<Accepted, Failure> {
+pub(crate) fn accept(head: Box<Parts>, body: Incoming, record: &mut Record) -> Result<Accepted, Failure> {
     let rules = Arc::clone(&record.rules);
     let target_length = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
     if target_length as u64 > rules.limits.uri {

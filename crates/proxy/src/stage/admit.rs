@@ -1,7 +1,6 @@
 //! The fifth stage, only for a request whose instances are all full: it waits for room in a bounded queue, or is shed.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use isotherm_core::Time;
@@ -30,13 +29,10 @@ pub(crate) struct Admitted {
 
 /// Waits for room where there is none.
 pub(crate) async fn admit(request: Placed, record: &mut Record) -> Result<Admitted, Failure> {
-    let admitted = match request {
-        Placed::At(admitted) => admitted,
-        Placed::Before(unplaced) => Box::pin(wait(*unplaced, record)).await?,
-    };
-    let Placement { decision, instance, .. } = &admitted.placement;
-    record.place(decision.clone(), Arc::clone(instance));
-    Ok(admitted)
+    match request {
+        Placed::At(admitted) => Ok(admitted),
+        Placed::Before(unplaced) => Box::pin(wait(*unplaced, record)).await,
+    }
 }
 
 async fn wait(mut request: Unplaced, record: &mut Record) -> Result<Admitted, Failure> {
@@ -62,7 +58,7 @@ async fn wait(mut request: Unplaced, record: &mut Record) -> Result<Admitted, Fa
             (Err(_), Some(within)) => return shed(ShedCause::Deadline, Failure::DeadlineInQueue(within)),
         };
         if let Some(placement) = placement {
-            return Ok(request.at(placement, record));
+            return Ok(request.at(placement, record.worker.now(), record));
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Authenticated {
     /// What it asks for.
     pub(crate) route: Route,
     /// Its head.
-    pub(crate) head: Parts,
+    pub(crate) head: Box<Parts>,
     /// Its body, which is here if it was signed.
     pub(crate) body: Upload,
     /// Whether the client's credentials pass to the instance: only where the router does not authenticate, and never

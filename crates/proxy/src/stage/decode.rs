@@ -18,7 +18,7 @@ pub(crate) struct Decoded {
     /// What it asks for.
     pub(crate) route: Route,
     /// Its head.
-    pub(crate) head: Parts,
+    pub(crate) head: Box<Parts>,
     /// Its body and what was read from it.
     pub(crate) read: Read,
     /// Whether the client's credentials pass to the instance.

@@ -19,6 +19,7 @@ use isotherm_wire::error::Dialect;
 use isotherm_wire::usage::Usage;
 
 use super::trace::Trace;
+use crate::alarm::Alarm;
 use crate::call::Call;
 use crate::settings::Rules;
 use crate::worker::Worker;
@@ -84,6 +85,8 @@ pub(crate) struct Record {
     pub(crate) trace: Option<Box<Trace>>,
     /// Its place in a trace, where tracing is on.
     pub(crate) span: Option<Box<SpanContext>>,
+    /// Rings when whatever it waits for takes too long.
+    pub(crate) alarm: Alarm,
     client: Option<SocketAddr>,
     method: Method,
     uri: Uri,
@@ -107,7 +110,6 @@ impl Record {
             span: span.map(Box::new),
             rules: worker.rules(),
             arrived: worker.now(),
-            worker,
             dialect: route::dialect_of(request.uri.path()),
             request_id: headers::request_id(&request.headers, random),
             stage: ClientStage::Upload,
@@ -131,6 +133,8 @@ impl Record {
             usage: None,
             usage_is_ours: false,
             trace: None,
+            alarm: worker.spare_alarm(),
+            worker,
             client,
             method: request.method.clone(),
             uri: request.uri.clone(),
@@ -161,11 +165,11 @@ impl Record {
     }
 
     /// Notes a decision.
-    pub(crate) fn place(&mut self, decision: Decision, instance: Arc<Instance>) {
+    pub(crate) fn place(&mut self, decision: Decision, instance: Arc<Instance>, now: Time) {
         self.metrics().decision(&decision);
         self.stage = ClientStage::Prefill;
         self.placed = Some((decision, instance));
-        self.placed_at = Some(self.worker.now());
+        self.placed_at = Some(now);
     }
 
     /// Notes a further attempt.
@@ -372,6 +376,7 @@ impl Drop for Record {
             _ => self.status.unwrap_or(500),
         };
         let duration = self.worker.now().since(self.arrived);
+        self.worker.spare(std::mem::take(&mut self.alarm));
         self.count(outcome, status, duration);
         if !self.is_copy {
             self.leave(outcome, status, duration);

@@ -78,7 +78,7 @@ impl Attempts<'_> {
     fn next(&mut self, failed: &Placement, record: &mut Record) -> Option<Placement> {
         let next = self.choose(failed, record)?;
         record.retry(RetryKind::Connect);
-        record.place(next.decision.clone(), Arc::clone(&next.instance));
+        record.place(next.decision.clone(), Arc::clone(&next.instance), record.worker.now());
         Some(next)
     }
 
@@ -94,7 +94,7 @@ impl Attempts<'_> {
         }
         self.resent = true;
         record.retry(RetryKind::Resend);
-        record.place(next.decision.clone(), Arc::clone(&next.instance));
+        record.place(next.decision.clone(), Arc::clone(&next.instance), record.worker.now());
         Some(next)
     }
 
@@ -111,6 +111,10 @@ impl Attempts<'_> {
 
 /// Tells fleet and metrics what the attempt says about the instance.
 fn observe(placement: &Placement, outcome: &Result<Held, Miss>, record: &Record) {
+    let now = match outcome {
+        Ok(held) => held.heard,
+        Err(_) => record.worker.now(),
+    };
     let (evidence, error) = match outcome {
         Ok(held) if held.status() == StatusCode::TOO_MANY_REQUESTS => {
             (Some(Evidence::RequestShed), Some(UpstreamErrorKind::TooManyRequests))
@@ -125,7 +129,7 @@ fn observe(placement: &Placement, outcome: &Result<Held, Miss>, record: &Record)
     };
     if let Some(evidence) = evidence {
         let generation = placement.decision.generation;
-        placement.slot.variant().observe(generation, evidence, record.worker.now());
+        placement.slot.variant().observe(generation, evidence, now);
     }
     if let Some(error) = error {
         placement.instance.metrics().upstream_error(error);

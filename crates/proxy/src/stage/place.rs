@@ -149,11 +149,12 @@ impl Wish {
 /// Chooses an instance and counts the request there.
 pub(crate) fn place(mut request: Decoded, record: &mut Record) -> Result<Placed, Failure> {
     let begun = record.worker.now();
-    let Sought { wish, adapter, placement } = seek(&mut request, record)?;
-    wish.variant.metrics().routed(record.worker.now().since(begun));
+    let Sought { wish, adapter, placement } = seek(&mut request, begun, record)?;
+    let now = record.worker.now();
+    wish.variant.metrics().routed(now.since(begun));
     let unplaced = Unplaced { request, wish, adapter };
     Ok(match placement {
-        Some(placement) => Placed::At(unplaced.at(placement, record)),
+        Some(placement) => Placed::At(unplaced.at(placement, now, record)),
         None => Placed::Before(Box::new(unplaced)),
     })
 }
@@ -166,13 +167,12 @@ struct Sought {
     placement: Option<Placement>,
 }
 
-fn seek(request: &mut Decoded, record: &mut Record) -> Result<Sought, Failure> {
-    let worker = std::rc::Rc::clone(&record.worker);
+fn seek(request: &mut Decoded, now: Time, record: &mut Record) -> Result<Sought, Failure> {
     loop {
         let target = target(request, record)?;
         let adapter = target.adapter.clone();
         let wish = Wish::of(target, request, record)?;
-        let chosen = wish.choose(worker.now(), record);
+        let chosen = wish.choose(now, record);
         let placement = match chosen {
             Ok(placement) => Some(placement),
             Err(Refusal::Full) => None,
@@ -194,46 +194,44 @@ impl Unplaced {
     /// Looks again at where the request leads, since the variant that it waited for is gone; its place, if there is one
     /// now.
     pub(crate) fn seek_again(&mut self, record: &mut Record) -> Result<Option<Placement>, Failure> {
-        let Sought { wish, adapter, placement } = seek(&mut self.request, record)?;
+        let Sought { wish, adapter, placement } = seek(&mut self.request, record.worker.now(), record)?;
         (self.wish, self.adapter) = (wish, adapter);
         Ok(placement)
     }
 
-    /// The request at its place, and a copy of it on its way to the shadow variant.
-    pub(crate) fn at(self, placement: Placement, record: &mut Record) -> Admitted {
+    /// The request at the place that it has now, and a copy of it on its way to the shadow variant.
+    pub(crate) fn at(self, placement: Placement, now: Time, record: &mut Record) -> Admitted {
         let Unplaced { mut request, wish, adapter } = self;
         let copy = shadow::wish(&mut request, record);
         let (route, outgoing) = outgoing(request, adapter.as_deref(), record);
         if let Some(copy) = copy {
             shadow::send(copy, &route, &outgoing, record);
         }
+        record.place(placement.decision.clone(), Arc::clone(&placement.instance), now);
         Admitted { route, outgoing, wish, placement }
     }
 }
 
 /// What will be sent: the request as it came, or on SageMaker's paths in the form in which containers take it.
 fn outgoing(request: Decoded, adapter: Option<&str>, record: &mut Record) -> (Route, Outgoing) {
-    let Decoded { route, head, read, credentials_pass } = request;
-    let (method, uri, headers, credentials_pass) = match &record.call {
-        Some(call) => {
-            let uri = Uri::from_static(call.api.container_path());
-            (Method::POST, uri, call.container_headers(&head.headers, adapter), false)
-        }
-        None => (head.method, head.uri, head.headers, credentials_pass),
-    };
-    let headers = continued(headers, record);
+    let Decoded { route, mut head, read, credentials_pass } = request;
+    if let Some(call) = &record.call {
+        head.method = Method::POST;
+        head.uri = Uri::from_static(call.api.container_path());
+        head.headers = call.container_headers(&head.headers, adapter);
+    }
+    let credentials_pass = credentials_pass && record.call.is_none();
+    continue_trace(&mut head.headers, record);
     let request_id = record.request_id.clone();
-    let outgoing = Outgoing { method, uri, headers, request_id, credentials_pass, body: completed(read, record) };
-    (route, outgoing)
+    (route, Outgoing { head, request_id, credentials_pass, body: completed(read, record) })
 }
 
-/// The headers, and among them the request's place in its trace, where tracing is on.
-fn continued(mut headers: HeaderMap, record: &Record) -> HeaderMap {
+/// Tells the request's place in its trace, where tracing is on.
+fn continue_trace(headers: &mut HeaderMap, record: &Record) {
     let traceparent = record.span.as_ref().map(|span| HeaderValue::from_maybe_shared(Bytes::from(span.traceparent())));
     if let Some(Ok(traceparent)) = traceparent {
         headers.insert(TRACEPARENT, traceparent);
     }
-    headers
 }
 
 /// The body, and in it what the router adds where that is on: the salt of a key's tenant, and the wish for the usage of a

@@ -23,7 +23,6 @@ use self::own_usage::OwnUsage;
 use super::finish::Record;
 use super::forward::{Forwarded, Held};
 use super::trace::diagnosis;
-use crate::alarm::Alarm;
 use crate::headers::{self, CACHE_DIAGNOSTICS, HOME, INSTANCE, KEY, REASON, REQUEST_ID};
 use crate::route::Route;
 use crate::stop::Phase;
@@ -50,7 +49,6 @@ pub(crate) struct Relay {
     is_stored: bool,
     first_token_noted: bool,
     last_piece: Time,
-    alarm: Alarm,
     /// Given back at the last byte, before the client has it.
     slot: Option<SlotGuard>,
     record: Record,
@@ -67,7 +65,7 @@ pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay
     let status = held.status();
     record.status = Some(status.as_u16());
     record.stage = ClientStage::Response;
-    let Held { mut headers, mut pieces, body, watch, .. } = held;
+    let Held { mut headers, mut pieces, body, watch, heard, .. } = held;
     let mut own_usage = (record.usage_is_ours && matches!(watch, Watch::Events(_))).then(OwnUsage::default);
     if let Some(own_usage) = &mut own_usage {
         headers.remove(CONTENT_LENGTH);
@@ -99,12 +97,11 @@ pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay
         own_usage,
         is_stored: matches!(route, Route::Prompt(Api::Responses)),
         first_token_noted: record.has_first_token(),
-        last_piece: record.worker.now(),
-        alarm: Alarm::default(),
+        last_piece: heard,
         slot: Some(slot),
         record,
     };
-    relay.note();
+    relay.note(heard);
     relay.settle();
     let mut response = Response::new(Box::new(relay));
     *response.status_mut() = status;
@@ -158,7 +155,8 @@ impl Relay {
         self.record.end(Outcome::InternalError);
     }
 
-    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+    /// The next piece; `None` at the end.
+    pub(crate) fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenOff>>> {
         loop {
             if let Some(piece) = self.pieces.pop_front() {
                 self.record.bytes_out += piece.len() as u64;
@@ -169,7 +167,7 @@ impl Relay {
             match body.poll_next(context) {
                 Poll::Ready(Some(Ok(piece))) => {
                     self.watch.scan(&piece);
-                    self.note();
+                    self.note(self.record.worker.now());
                     let passed = match &mut self.own_usage {
                         Some(own_usage) => own_usage.pass(&piece),
                         None if self.is_framed => envelope::frames(&piece),
@@ -193,9 +191,16 @@ impl Relay {
         }
     }
 
+    /// How long the rest is where the instance has told, so that it stands in the head again; a stream that came without a
+    /// length leaves without one, even if all of it is there already.
+    pub(crate) fn length(&self) -> Option<u64> {
+        let held: u64 = self.pieces.iter().map(|piece| piece.len() as u64).sum();
+        let rest = self.body.as_ref().map_or(Some(0), ResponseBody::remaining);
+        rest.filter(|_| self.has_length).map(|rest| held + rest)
+    }
+
     /// Notes what the pieces so far tell.
-    fn note(&mut self) {
-        let now = self.record.worker.now();
+    fn note(&mut self, now: Time) {
         self.last_piece = now;
         if let Some((_, instance)) = &self.record.placed {
             instance.note_byte(now);
@@ -266,7 +271,7 @@ impl Relay {
             Some(deadline) if deadline < idle => (deadline, Break::Total),
             _ => (idle, Break::Idle),
         };
-        self.alarm.poll(context, due, worker.clock()).map(|()| why)
+        self.record.alarm.poll(context, due, worker.clock()).map(|()| why)
     }
 
     /// Ends a body that cannot be completed: a stream of events by one that says so, anything else by breaking the
@@ -342,14 +347,7 @@ impl Body for Relay {
         self.pieces.is_empty() && self.body.is_none()
     }
 
-    /// Exact where the instance has told the length, so that it stands in the head again; a stream that came without
-    /// one leaves without one, even if all of it is there already.
     fn size_hint(&self) -> SizeHint {
-        let held: u64 = self.pieces.iter().map(|piece| piece.len() as u64).sum();
-        let rest = self.body.as_ref().map_or(Some(0), ResponseBody::remaining);
-        match rest {
-            Some(rest) if self.has_length => SizeHint::with_exact(held + rest),
-            _ => SizeHint::default(),
-        }
+        self.length().map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

@@ -48,13 +48,14 @@ pub(super) fn wish(request: &mut Decoded, record: &Record) -> Option<Wish> {
 pub(super) fn send(wish: Wish, route: &Route, outgoing: &Outgoing, record: &Record) {
     let metrics = Arc::clone(wish.variant.metrics());
     let permit = Arc::clone(&record.worker.shadows).try_acquire_owned();
-    let placement = wish.choose(record.worker.now(), record);
+    let now = record.worker.now();
+    let placement = wish.choose(now, record);
     let (Ok(permit), Ok(placement)) = (permit, placement) else {
         return metrics.shadow_copy(ShadowCopy::Dropped);
     };
     metrics.shadow_copy(ShadowCopy::Sent);
     let mut copy = record.of_copy(&wish.variant);
-    copy.place(placement.decision.clone(), Arc::clone(&placement.instance));
+    copy.place(placement.decision.clone(), Arc::clone(&placement.instance), now);
     let admitted = Admitted { route: route.clone(), outgoing: outgoing.clone(), wish, placement };
     tokio::task::spawn_local(serve(admitted, copy, permit));
 }

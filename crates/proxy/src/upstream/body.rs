@@ -1,8 +1,9 @@
 //! The body of an instance's response, and the connection that brings it.
 
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use isotherm_core::Time;
 use isotherm_fleet::Clock;
 
 use super::connection::{BodyError, Connection};
@@ -18,13 +19,21 @@ pub(crate) struct ResponseBody {
     framing: Framing,
     /// Where the connection returns to; `None` when it can't be used again.
     home: Option<Home>,
+    /// When the head came, until something behind it has to be waited for.
+    heard: Option<Time>,
     clock: Clock,
 }
 
 impl ResponseBody {
-    /// The body behind a head.
-    pub(crate) fn new(connection: Connection, framing: Framing, home: Option<Home>, clock: Clock) -> ResponseBody {
-        let mut body = ResponseBody { connection: Some(connection), framing, home, clock };
+    /// The body behind a head that has come now.
+    pub(crate) fn new(
+        connection: Connection,
+        framing: Framing,
+        home: Option<Home>,
+        now: Time,
+        clock: Clock,
+    ) -> ResponseBody {
+        let mut body = ResponseBody { connection: Some(connection), framing, home, heard: Some(now), clock };
         body.end_if_complete();
         body
     }
@@ -32,7 +41,10 @@ impl ResponseBody {
     /// The next piece; `None` at the end.
     pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
-        let next = ready!(connection.poll_body(context, &mut self.framing));
+        let Poll::Ready(next) = connection.poll_body(context, &mut self.framing) else {
+            self.heard = None;
+            return Poll::Pending;
+        };
         match &next {
             Some(Ok(_)) => self.end_if_complete(),
             None => self.end(),
@@ -40,6 +52,11 @@ impl ResponseBody {
             Some(Err(_)) => self.connection = None,
         }
         Poll::Ready(next)
+    }
+
+    /// When the head came, if all that was taken so far came with it; otherwise the time now.
+    pub(crate) fn heard(&self) -> Time {
+        self.heard.unwrap_or_else(|| self.clock.now())
     }
 
     /// Whether nothing more will come.
@@ -60,7 +77,7 @@ impl ResponseBody {
 
     fn end(&mut self) {
         if let (Some(connection), Some(home)) = (self.connection.take(), self.home.take()) {
-            home.give(connection, self.clock.now());
+            home.give(connection, self.heard());
         }
     }
 }

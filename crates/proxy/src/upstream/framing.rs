@@ -147,6 +147,7 @@ impl Chunked {
                         at += 2;
                         *self = Chunked::Ended;
                     }
+                    Some(trailer) if !is_header(trailer) => return Err(BrokenFraming("a trailer is no header")),
                     Some(trailer) => {
                         at += trailer.len() + 2;
                         *self = Chunked::Trailers((before + trailer.len() + 2).min(LONGEST_TRAILERS));
@@ -180,6 +181,14 @@ fn size_line(bytes: &[u8]) -> Result<Option<(u64, usize)>, BrokenFraming> {
     }
     let value = |digit: u8| u64::from(char::from(digit).to_digit(16).unwrap_or(0));
     Ok(Some((size.iter().fold(0, |size, &digit| size << 4 | value(digit)), line.len() + 2)))
+}
+
+/// Whether a line is a name and a value.
+fn is_header(line: &[u8]) -> bool {
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    let is_of_value = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f);
+    let colon = line.iter().position(|&byte| byte == b':').unwrap_or(0);
+    colon > 0 && line[..colon].iter().all(is_of_name) && line[colon..].iter().all(is_of_value)
 }
 
 /// The bytes before the first CR LF; `None` while there is none.

@@ -12,6 +12,8 @@ use super::framing::Framing;
 
 /// The longest head of a response, in bytes.
 const LONGEST_HEAD: usize = 64 * 1024;
+/// How many headers the router adds, for which room is made at once: the request's id, and the decision.
+const OWN_HEADERS: usize = 4;
 /// The most header lines of a response.
 const MOST_HEADERS: usize = 128;
 
@@ -80,7 +82,7 @@ fn take_any(read: &mut BytesMut, method: &Method) -> Result<Option<ResponseHead>
 type Place = (Range<usize>, Range<usize>);
 
 fn headers(bytes: &Bytes, places: &[Place]) -> Result<HeaderMap, BadResponse> {
-    let mut headers = HeaderMap::with_capacity(places.len());
+    let mut headers = HeaderMap::with_capacity(places.len() + OWN_HEADERS);
     for (name, value) in places {
         let name =
             HeaderName::from_bytes(&bytes[name.clone()]).map_err(|_| BadResponse("a header's name is malformed"))?;

@@ -1,16 +1,18 @@
 //! One attempt at one instance: a connection, the request, and the answer up to the first byte of its body.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
-use http::HeaderValue;
 use isotherm_core::{Evidence, Time};
-use isotherm_fleet::{Address, InstanceTls, Placement};
+use isotherm_fleet::{InstanceTls, Placement};
 use isotherm_telemetry::{RetryKind, UpstreamErrorKind};
 
 use super::Held;
 use crate::rescue::Failure;
 use crate::stage::finish::Record;
-use crate::upstream::{ConnectError, Connection, Outgoing, ResponseBody, SendError, connect};
+use crate::upstream::{ConnectError, Connection, Home, Outgoing, ResponseBody, SendError, connect};
 
 /// An attempt to be made.
 pub(super) struct Attempt<'r> {
@@ -97,13 +99,12 @@ impl Attempt<'_> {
     /// Makes the attempt.
     pub(super) async fn run(mut self) -> Result<Held, Miss> {
         let head = self.outgoing.head(&self.placement.instance);
-        let worker = std::rc::Rc::clone(&self.record.worker);
-        let address = self.placement.instance.address();
+        let now = self.record.worker.now();
         let tls = self.placement.instance.tls();
-        let key = pool_key(address, tls.as_deref());
-        let idle = worker.pool.take(key, worker.now(), self.record.rules.timeouts.pool_idle);
+        let home = self.home(tls.as_deref());
+        let idle = home.take(now, self.record.rules.timeouts.pool_idle);
         if let Some(connection) = idle {
-            match self.try_on(connection, key, &head).await {
+            match self.try_on(connection, home, &head, now).await {
                 // The instance closed it just then, as engines do with connections that were idle for long.
                 Err(Broke::Silent) => self.record.retry(RetryKind::ReusedConnection),
                 Err(Broke::Otherwise(kind)) => return Err(Miss { kind, sent: true }),
@@ -116,57 +117,61 @@ impl Attempt<'_> {
 
     async fn try_fresh(&mut self, tls: Option<&InstanceTls>, head: &[u8], sent: bool) -> Result<Held, Miss> {
         let address = self.placement.instance.address();
-        let limit = self.limit(self.record.rules.timeouts.connect);
+        let limit = self.limit(self.record.rules.timeouts.connect, self.record.worker.now());
         let stream = connect(address, tls, limit.length).await;
         let stream = stream.map_err(|error| match (error, limit.is_total) {
             (ConnectError::TimedOut(_), true) => Miss { kind: MissKind::TotalTimeout, sent },
             (error, _) => Miss { kind: MissKind::Connect(error), sent },
         })?;
-        self.try_on(Connection::new(stream), pool_key(address, tls), head).await.map_err(|broke| match broke {
+        let (home, now) = (self.home(tls), self.record.worker.now());
+        self.try_on(Connection::new(stream), home, head, now).await.map_err(|broke| match broke {
             Broke::Silent => Miss { kind: MissKind::Broken, sent: true },
             Broke::Otherwise(kind) => Miss { kind, sent: true },
         })
     }
 
     /// Sends the request over a connection and waits for the first byte of the answer's body.
-    async fn try_on(&mut self, mut connection: Connection, key: &HeaderValue, head: &[u8]) -> Result<Held, Broke> {
+    async fn try_on(&mut self, mut connection: Connection, home: Home, head: &[u8], now: Time) -> Result<Held, Broke> {
         let reused = connection.is_reused();
-        let limit = self.limit(self.record.rules.timeouts.first_byte);
+        let limit = self.limit(self.record.rules.timeouts.first_byte, now);
         let (outgoing, placement) = (self.outgoing, self.placement);
-        let worker = std::rc::Rc::clone(&self.record.worker);
-        let answer = async {
+        let clock = self.record.worker.clock();
+        let mut answer = pin!(async {
             let answer =
-                connection.send(head, &outgoing.body, &outgoing.method).await.map_err(|error| match error {
+                connection.send(head, &outgoing.body, &outgoing.head.method).await.map_err(|error| match error {
                     SendError::Silent(_) if reused => Broke::Silent,
                     SendError::Silent(_) | SendError::Broken(_) => Broke::Otherwise(MissKind::Broken),
                     SendError::Bad(bad) => Broke::Otherwise(MissKind::Bad(bad.0)),
                 })?;
-            placement.instance.note_byte(worker.now());
-            let home = answer.keeps_alive.then(|| worker.pool.home(key));
-            let body = ResponseBody::new(connection, answer.framing, home, worker.clock());
-            let held = Held::hold(answer.status, answer.headers, body, &placement.instance, worker.clock()).await;
+            let home = Some(home).filter(|_| answer.keeps_alive);
+            let body = ResponseBody::new(connection, answer.framing, home, clock.now(), clock);
+            let held = Held::hold(answer.status, answer.headers, body, &placement.instance).await;
             held.map_err(|_| Broke::Otherwise(MissKind::Broken))
-        };
-        match tokio::time::timeout(limit.length, answer).await {
-            Ok(outcome) => outcome,
-            Err(_) if limit.is_total => Err(Broke::Otherwise(MissKind::TotalTimeout)),
-            Err(_) => Err(Broke::Otherwise(MissKind::FirstByteTimeout)),
-        }
+        });
+        let alarm = &mut self.record.alarm;
+        poll_fn(|context| match answer.as_mut().poll(context) {
+            Poll::Pending => alarm.poll(context, now + limit.length, clock).map(|()| {
+                let late = if limit.is_total { MissKind::TotalTimeout } else { MissKind::FirstByteTimeout };
+                Err(Broke::Otherwise(late))
+            }),
+            answered => answered,
+        })
+        .await
+    }
+
+    /// Where connections to the instance are kept.
+    fn home(&self, tls: Option<&InstanceTls>) -> Home {
+        let authority = self.placement.instance.address().authority();
+        self.record.worker.pool.home(tls.map_or(authority, InstanceTls::pool_key))
     }
 
     /// A limit, or what is left for the request as a whole where that ends first.
-    fn limit(&self, longest: Duration) -> Limit {
-        let now: Time = self.record.worker.now();
+    fn limit(&self, longest: Duration, now: Time) -> Limit {
         match self.record.deadline().map(|deadline| deadline.since(now)) {
             Some(left) if left < longest => Limit { length: left, is_total: true },
             _ => Limit { length: longest, is_total: false },
         }
     }
-}
-
-/// By what connections to an instance are kept.
-fn pool_key<'k>(address: &'k Address, tls: Option<&'k InstanceTls>) -> &'k HeaderValue {
-    tls.map_or(address.authority(), InstanceTls::pool_key)
 }
 
 struct Limit {

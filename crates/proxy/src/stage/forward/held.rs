@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
-use isotherm_fleet::{Clock, Instance};
+use isotherm_core::Time;
+use isotherm_fleet::Instance;
 use isotherm_wire::sse::FirstEvent;
 
 use crate::upstream::{BodyError, ResponseBody};
@@ -29,6 +30,8 @@ pub(crate) struct Held {
     pub(crate) body: Option<ResponseBody>,
     /// What was noted of the pieces, and goes on with the rest.
     pub(crate) watch: Watch,
+    /// When the last of it came.
+    pub(crate) heard: Time,
 }
 
 impl Held {
@@ -38,12 +41,14 @@ impl Held {
         headers: HeaderMap,
         mut body: ResponseBody,
         instance: &Instance,
-        clock: Clock,
     ) -> Result<Held, BodyError> {
         let mut watch = Watch::of(&headers);
         let (mut pieces, mut length) = (VecDeque::new(), 0);
+        let mut heard = body.heard();
+        instance.note_byte(heard);
         while let Some(piece) = std::future::poll_fn(|context| body.poll_next(context)).await.transpose()? {
-            instance.note_byte(clock.now());
+            heard = body.heard();
+            instance.note_byte(heard);
             watch.scan(&piece);
             length += piece.len();
             pieces.push_back(piece);
@@ -54,7 +59,7 @@ impl Held {
         if body.has_ended() {
             watch.end();
         }
-        let mut held = Held { status, headers, pieces, body: Some(body), watch };
+        let mut held = Held { status, headers, pieces, body: Some(body), watch, heard };
         if status.is_success() {
             held.turn_error_event_into_answer();
         }

@@ -54,6 +54,6 @@ fn hash(outgoing: &Outgoing, record: &Record) -> Option<u64> {
     let seed = record.rules.hash_seed;
     let mut hasher = PrefixHasher::new(seed);
     hasher.update(&outgoing.body);
-    let scope = KeyScope { endpoint: outgoing.uri.path(), variant: "", model: None, adapter: None, tenant: None };
+    let scope = KeyScope { endpoint: outgoing.head.uri.path(), variant: "", model: None, adapter: None, tenant: None };
     Some(prefix_key(seed, &scope, None, None, &hasher.finish()?).as_u128() as u64)
 }
