@@ -72,7 +72,7 @@ async fn contained<T>(way: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-async fn answer(head: Box<Parts>, body: Incoming, mut record: Record) -> (Response<Body>, bool) {
+async fn answer(head: Box<Parts>, body: Incoming, mut record: Box<Record>) -> (Response<Body>, bool) {
     let worker = Rc::clone(&record.worker);
     let outcome = {
         let mut way = pin!(run(head, body, &mut record));

@@ -243,13 +243,13 @@ pub(crate) struct Read {
     /// What was looked at.
     pub(crate) look: Look,
     /// What was read.
-    pub(crate) prompt: Prompt,
+    pub(crate) prompt: Box<Prompt>,
 }
 
 impl Read {
     /// Reads a body.
     pub(crate) fn new(body: Bytes, form: Form, look: Look, seed: HashSeed) -> Result<Read, Malformed> {
-        let prompt = Prompt::read(&body, form, look, seed)?;
+        let prompt = Box::new(Prompt::read(&body, form, look, seed)?);
         Ok(Read { body, form, look, prompt })
     }
 
@@ -257,7 +257,7 @@ impl Read {
     /// body.
     pub(crate) fn look_at(&mut self, look: Look, seed: HashSeed) -> Result<(), Malformed> {
         if self.look != look {
-            self.prompt = Prompt::read(&self.body, self.form, look, seed)?;
+            *self.prompt = Prompt::read(&self.body, self.form, look, seed)?;
             self.look = look;
         }
         Ok(())

@@ -66,8 +66,12 @@ impl Tally {
         let mut keys = KEY.find_iter(json);
         let (Some(at), None) = (keys.next(), keys.next()) else { return false };
         // In a string, its quotes would be escaped: it is a key, or a string of its own, behind which there is no colon.
-        let usage = Cursor::within(json, at).last_members();
-        usage.is_ok_and(|usage| self.read(usage).is_ok())
+        let mut read = *self;
+        let outcome = Cursor::within(json, at).last_members(|usage| read.read_at(usage));
+        if outcome.is_ok() {
+            *self = read;
+        }
+        outcome.is_ok()
     }
 
     fn read_around(&mut self, cursor: &mut Cursor<'_>, at_top: bool) -> Result<(), Malformed> {
@@ -90,7 +94,11 @@ impl Tally {
 
     /// Reads a usage object. A count that is absent, `null` or no number leaves what is known.
     pub(crate) fn read(&mut self, usage: Value<'_>) -> Result<(), Malformed> {
-        let mut cursor = usage.cursor();
+        self.read_at(&mut usage.cursor())
+    }
+
+    /// Reads the usage object that begins here; anything else is left.
+    fn read_at(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         let Some(mut members) = cursor.members() else { return Ok(()) };
         while let Some(key) = members.next_key()? {
             let (count, value) = match key.decoded().as_ref() {

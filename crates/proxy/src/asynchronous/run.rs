@@ -177,7 +177,7 @@ fn holder(job: &Job, record: &Record) -> Result<Option<Arc<isotherm_config::KeyH
 }
 
 /// Writes an answer as it comes; it shows when it is whole.
-async fn write(answer: Forwarded, record: Record, place: &Place, backlog: &Backlog) -> Result<(), Trouble> {
+async fn write(answer: Forwarded, record: Box<Record>, place: &Place, backlog: &Backlog) -> Result<(), Trouble> {
     let random = record.worker.random();
     let broken_off = record.call.as_ref().map(|call| {
         let status = answer.held.status().as_u16();

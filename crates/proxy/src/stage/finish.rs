@@ -102,11 +102,12 @@ pub(crate) struct Record {
 
 impl Record {
     /// The record of a request that arrives now; without a client, of one that the router runs by itself.
-    pub(crate) fn begin(worker: Rc<Worker>, client: Option<SocketAddr>, request: &http::request::Parts) -> Record {
+    pub(crate) fn begin(worker: Rc<Worker>, client: Option<SocketAddr>, request: &http::request::Parts) -> Box<Record> {
         let random = u128::from(worker.random()) << 64 | u128::from(worker.random());
         let traceparent = || request.headers.get(headers::TRACEPARENT).map(HeaderValue::as_bytes);
         let span = worker.metrics.spans().begin(traceparent, || worker.random());
-        Record {
+        // Large, and moved from hand to hand.
+        Box::new(Record {
             span: span.map(Box::new),
             rules: worker.rules(),
             arrived: worker.now(),
@@ -143,11 +144,11 @@ impl Record {
             retries: 0,
             is_copy: false,
             outcome: None,
-        }
+        })
     }
 
     /// The record of a copy of this request for a shadow variant: counted there, and in no log.
-    pub(crate) fn of_copy(&self, variant: &Arc<Variant>) -> Record {
+    pub(crate) fn of_copy(&self, variant: &Arc<Variant>) -> Box<Record> {
         let mut copied = http::Request::new(()).into_parts().0;
         copied.method.clone_from(&self.method);
         copied.uri.clone_from(&self.uri);

@@ -51,7 +51,7 @@ pub(crate) struct Relay {
     last_piece: Time,
     /// Given back at the last byte, before the client has it.
     slot: Option<SlotGuard>,
-    record: Record,
+    record: Box<Record>,
 }
 
 /// The body cannot be completed, nor can the client be told so in it.
@@ -60,7 +60,7 @@ pub(crate) struct Relay {
 pub(crate) struct BrokenOff;
 
 /// Turns an answer that has begun into the response to the client.
-pub(crate) fn relay(answer: Forwarded, mut record: Record) -> Response<Box<Relay>> {
+pub(crate) fn relay(answer: Forwarded, mut record: Box<Record>) -> Response<Box<Relay>> {
     let Forwarded { route, held, placement } = answer;
     let status = held.status();
     record.status = Some(status.as_u16());

@@ -60,7 +60,7 @@ pub(super) fn send(wish: Wish, route: &Route, outgoing: &Outgoing, record: &Reco
     tokio::task::spawn_local(serve(admitted, copy, permit));
 }
 
-async fn serve(request: Admitted, mut record: Record, _permit: OwnedSemaphorePermit) {
+async fn serve(request: Admitted, mut record: Box<Record>, _permit: OwnedSemaphorePermit) {
     let worker = Rc::clone(&record.worker);
     match forward(request, &mut record).await {
         Ok(answer) => {

@@ -10,15 +10,17 @@ impl<'a> Cursor<'a> {
         self.pass(b'{').then_some(Members { cursor: self, state: Walk::Entered })
     }
 
-    /// In front of a key: its value, if nothing but further members follows it up to the end of the text. Then the object
-    /// is the outermost one.
-    pub(crate) fn last_members(&mut self) -> Result<Value<'a>, Malformed> {
+    /// In front of a key: reads its value, and is right to do so if nothing but further members follows it up to the end of
+    /// the text. Then the object is the outermost one.
+    pub(crate) fn last_members(
+        &mut self,
+        read: impl FnOnce(&mut Cursor<'a>) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
         let mut members = Members { cursor: self, state: Walk::Entered };
         members.next_key()?;
-        let value = members.value()?;
+        read(members.cursor())?;
         while members.next_key()?.is_some() {}
-        self.end()?;
-        Ok(value)
+        self.end()
     }
 
     /// Enters the array that begins here; `None`, without moving, when something else does.
