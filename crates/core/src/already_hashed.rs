@@ -20,3 +20,22 @@ impl Hasher for AlreadyHashed {
         self.0 = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, self.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher;
+
+    use super::*;
+
+    #[test]
+    fn a_hash_is_taken_for_what_it_is_and_anything_else_is_hashed() {
+        let hash = |key: &dyn Fn(&mut AlreadyHashed)| {
+            let mut hasher = AlreadyHashed::default();
+            key(&mut hasher);
+            hasher.finish()
+        };
+        assert_eq!([0, 7, u64::MAX].map(|key: u64| hash(&|hasher| hasher.write_u64(key))), [0, 7, u64::MAX]);
+        let builder = std::hash::BuildHasherDefault::<AlreadyHashed>::default();
+        assert_ne!(builder.hash_one("one"), builder.hash_one("two"));
+    }
+}
