@@ -1,8 +1,10 @@
 //! `isotherm analyze`: what a log shares, what breaks it, and what to configure.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use isotherm_tests::{document, run};
+use isotherm_tests::{binary, document, run};
 use serde_json::{Value, json};
 
 /// The trace of Mooncake that comes with Isotherm.
@@ -57,6 +59,48 @@ fn a_time_stamp_in_front_is_named_and_no_text_is_told() {
     for report in [&ended.stdout, &ended.stderr, &page, &told.to_string()] {
         assert!(!report.contains("confidential"), "text was told");
     }
+}
+
+/// The most memory, in MiB, that it took to read so many megabytes of chats that share nothing.
+fn memory_for(megabytes: usize) -> u64 {
+    let mut command = Command::new(binary());
+    command.args(["analyze", "-", "--simulate", "0"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.spawn().expect("isotherm");
+    let mut log = child.stdin.take().expect("its standard input");
+    let words = document(1, 30_000);
+    for number in 0..megabytes * 10 {
+        let line = json!({ "prompt": format!("{number} {}", &words[number % 5_000..][..100_000]) });
+        writeln!(log, "{line}").expect("it reads on");
+    }
+    // It waits for more, and has read all but what fits into a pipe.
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("a living process");
+    drop(log);
+    assert!(child.wait().expect("an end").success());
+    let most =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse::<u64>().ok());
+    most.expect("its peak") / 1_024
+}
+
+#[test]
+fn a_log_of_any_length_is_read_in_the_same_memory() {
+    let (short, long) = (memory_for(150), memory_for(300));
+    assert!(long < 450 && long < short + short / 5, "{short} MiB for 150 MB, {long} MiB for 300 MB");
+}
+
+#[test]
+fn a_log_that_breaks_off_is_read_as_far_as_it_goes_and_wrong_lines_are_told_without_their_text() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("app.log");
+    let line = |number: u32| format!("{{\"prompt\":\"{} {number}\"}}\n", document(1, 50));
+    let mut text: String = (0..5).map(line).collect();
+    text.push_str("\"confidential\"\n{\"prompt\":\"confiden");
+    std::fs::write(&path, text).expect("a file");
+    let ended = run(&["analyze", path.to_str().expect("a path in UTF-8"), "--simulate", "0"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("5 requests, 2 unreadable (bodies)"), "{}", ended.stdout);
+    let told = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("2 records could not be read as bodies: record 6: expected a map"), "{told}");
+    assert!(!told.contains("confiden"), "{told}");
 }
 
 #[test]
