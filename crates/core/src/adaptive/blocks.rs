@@ -201,4 +201,12 @@ mod tests {
         let user = digest.within(SEED, &SCOPE, None, Some("user"));
         assert_eq!((&user.blocks, user.tenant != plain.tenant), (&plain.blocks, true));
     }
+
+    #[test]
+    fn within_a_scope_blocks_are_as_far_apart_as_before() {
+        let digest = digest(&["abcdefghij".repeat(100).as_str()]);
+        let prompt = digest.within(SEED, &SCOPE, Some("salt"), None);
+        let apart = |blocks: &[BlockHash]| blocks.windows(2).map(|two| two[0].0 ^ two[1].0).collect::<Vec<u64>>();
+        assert_eq!(apart(&prompt.blocks), apart(digest.blocks()), "not a bit of a hash is lost");
+    }
 }
