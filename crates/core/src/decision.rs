@@ -170,3 +170,16 @@ pub enum Refusal {
     #[error("no instance serves the model")]
     ModelNotFound,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_headers_metrics_and_logs_stay_what_they_are() {
+        let reasons = "home spill saturated single session random round_robin least_outstanding warm cold retry";
+        assert_eq!(Reason::ALL.map(Reason::as_str).join(" "), reasons);
+        assert_eq!(SpillCause::ALL.map(SpillCause::as_str), ["threshold", "max_in_flight"]);
+        assert_eq!(Arm::ALL.map(Arm::as_str), ["strategy", "random"]);
+    }
+}

@@ -120,3 +120,25 @@ impl Slot {
         self.work.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_finite_number_above_zero_is_a_weight() {
+        for weight in [f64::MIN_POSITIVE, 0.5, 1.0, f64::MAX] {
+            assert_eq!(Weight::new(weight).unwrap().get(), weight);
+        }
+        for weight in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let error = Weight::new(weight).unwrap_err().to_string();
+            assert!(error.starts_with("a weight is a number above 0, not "), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_instance_is_shown_by_its_id() {
+        let id = InstanceId::from("http://10.0.0.7:8000");
+        assert_eq!((id.to_string().as_str(), id.as_str()), ("http://10.0.0.7:8000", "http://10.0.0.7:8000"));
+    }
+}

@@ -298,4 +298,24 @@ mod tests {
         assert_eq!(PrefixLength::new(65_536).unwrap().get(), 65_536);
         assert_eq!(ConcurrencyThreshold::new(1_024).unwrap().get(), 1_024);
     }
+
+    #[test]
+    fn names_are_shown_in_the_spelling_of_sagemaker_and_read_again() {
+        for name in StrategyName::ALL {
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+        assert_eq!(format!("{:>8}|", StrategyName::Random), "  RANDOM|");
+    }
+
+    #[test]
+    fn only_prefix_aware_has_a_prefix_length() {
+        let prefix_length = PrefixLength::new(100).unwrap();
+        let length_of = |strategy| Routing { strategy, ..Routing::default() }.prefix_length();
+        assert_eq!(
+            length_of(Strategy::PrefixAware(PrefixAware { prefix_length, ..PrefixAware::default() })),
+            Some(prefix_length)
+        );
+        assert_eq!(length_of(Strategy::Adaptive), None);
+        assert_eq!(Rollout::new(37).unwrap().percent(), 37);
+    }
 }

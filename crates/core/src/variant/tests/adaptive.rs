@@ -173,7 +173,9 @@ fn what_engines_report_of_requests_is_learned_and_what_is_believed_takes_memory(
     let mut state = variant(Strategy::Adaptive, 2);
     assert_eq!(state.index_bytes(), 0);
     let asked = document("one?");
+    assert!(!choose(&mut state, &RouteRequest::default()).slot.is_learned_from());
     let choice = choose(&mut state, &of(&asked));
+    assert!(choice.slot.is_learned_from());
     assert!(state.index_bytes() > 8 * asked.blocks.len());
     let tokens =
         |state: &mut VariantState<usize>| state.scores(&of(&asked), &asked, NOW)[1 - choice.instance].uncached_tokens;
