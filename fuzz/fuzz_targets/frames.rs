@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use isotherm_fuzz::check_frames;
+use isotherm_fuzz::wire::check_frames;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| check_frames(bytes));

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use isotherm_fuzz::check_signed;
+use isotherm_fuzz::wire::check_signed;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| check_signed(bytes));

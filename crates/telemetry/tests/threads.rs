@@ -36,7 +36,7 @@ fn whatever_threads_count_at_once_is_all_there() {
                         variant.invocations().count(&Invocation {
                             status: 200,
                             outcome: Outcome::Ok,
-                            spilled: number % 2 == 0,
+                            spilled: number.is_multiple_of(2),
                             overhead: Some(Duration::from_micros(80)),
                             model: Some(Duration::from_millis(5)),
                             first_token: None,
