@@ -61,13 +61,7 @@ fn pages_of_tensorrt_llm_and_of_triton() {
     assert_eq!((triton.kind, triton.running, triton.waiting), (EngineKind::Trtllm, Some(5), Some(2)));
     assert_eq!((triton.kv_cache_usage, triton.gpu_memory_bytes), (Some(0.25), Some(1_610_236)));
     assert_eq!((triton.block_tokens, triton.cache_tokens), (Some(64), Some(6_239 * 64)));
-    let machine = Machine {
-        cpu: Some(12.5),
-        memory: Some(25.0),
-        gpu: Some(100.0),
-        gpu_memory: Some(125.0),
-        gpus: 2,
-    };
+    let machine = Machine { cpu: Some(12.5), memory: Some(25.0), gpu: Some(100.0), gpu_memory: Some(125.0), gpus: 2 };
     assert_eq!((triton.machine, serve.machine), (machine, Machine::default()));
 }
 
