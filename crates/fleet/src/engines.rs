@@ -105,7 +105,8 @@ impl EngineFigures {
         let started = figures.started.or_else(|| samples.sum("process_start_time_seconds"));
         // What an engine says that none can be is not told on.
         let share = |usage: f64| (usage.is_finite() && usage >= 0.0).then_some(usage.min(1.0));
-        let (started, kv_cache_usage) = (started.filter(|started| started.is_finite()), figures.kv_cache_usage.and_then(share));
+        let started = started.filter(|started| started.is_finite());
+        let kv_cache_usage = figures.kv_cache_usage.and_then(share);
         Some(EngineFigures { started, kv_cache_usage, machine: Machine::read(&samples), ..figures })
     }
 
