@@ -10,12 +10,6 @@ const WITHIN: Duration = Duration::from_secs(45);
 
 /// A router whose rules fire at once, on the last two minutes.
 fn watchful(engines: &Engines, webhook: &Webhook, folder: &Path) -> Running {
-    let instances: Vec<String> = engines
-        .urls()
-        .iter()
-        .enumerate()
-        .map(|(index, url)| format!("{{ id: {}, url: '{url}' }}", Engines::id(index)))
-        .collect();
     let at_once: Vec<String> = ["hit_rate", "cache_pressure", "hot_prefix", "spills", "first_token"]
         .iter()
         .chain(&["prefix_caching_off", "replicas_disagree"])
@@ -29,7 +23,7 @@ fn watchful(engines: &Engines, webhook: &Webhook, folder: &Path) -> Running {
          instances: [{}]\n",
         webhook.url(),
         at_once.concat(),
-        instances.join(", ")
+        engines.listed()
     );
     std::fs::write(&file, text).expect("the configuration");
     Running::start(&["serve", "--config", &file.to_string_lossy()])

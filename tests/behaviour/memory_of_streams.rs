@@ -40,13 +40,6 @@ async fn talkative() -> (String, tokio::task::JoinHandle<()>) {
     (url, serving)
 }
 
-/// Memory that is the process's own; pages of its program, which come as they are first needed, are not.
-fn anonymous_kib(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a living process");
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("RssAnon");
-    line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("a number")
-}
-
 #[tokio::test]
 async fn streams_that_nobody_takes_keep_little_memory_each() {
     let (url, engine) = talkative().await;
@@ -77,7 +70,7 @@ async fn standing_still(router: &Running) -> u64 {
     let mut memory = 0;
     eventually("the streams stand still", Duration::from_secs(20), async || {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        let now = anonymous_kib(router.process_id());
+        let now = router.memory_kib();
         let stands = now == memory;
         memory = now;
         stands.then_some(memory)

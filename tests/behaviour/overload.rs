@@ -1,7 +1,7 @@
 //! Ten times more users than the engines can serve: those that are served get as much done as before.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use isotherm_tests::{Client, Engines, Metrics, Running, document, eventually, streamed_chat};
@@ -16,6 +16,16 @@ const COMES_BACK_AFTER: Duration = Duration::from_millis(500);
 struct Counts {
     served: AtomicU32,
     shed: AtomicU32,
+    /// How long those that were served waited for their answer to begin.
+    waits: Mutex<Vec<Duration>>,
+}
+
+impl Counts {
+    fn nearly_longest_wait(&self) -> Duration {
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.sort_unstable();
+        waits[waits.len() * 99 / 100]
+    }
 }
 
 /// Lets that many users ask again and again.
@@ -28,9 +38,11 @@ async fn load(url: &str, users: usize, during: Duration) -> Arc<Counts> {
         asking.spawn(async move {
             let body = streamed_chat(&document(user % 8, 300), &format!("User {user}?"), 32);
             while Instant::now() < until {
+                let asked = Instant::now();
                 let stream = client.open("/v1/chat/completions", &body).await.expect("an answer");
                 match stream.status.as_u16() {
                     200 => {
+                        counts.waits.lock().unwrap_or_else(PoisonError::into_inner).push(asked.elapsed());
                         stream.rest().await.expect("a whole stream");
                         if Instant::now() < until {
                             counts.served.fetch_add(1, Ordering::Relaxed);
@@ -69,7 +81,13 @@ async fn ten_times_the_load_gets_nine_tenths_of_the_peak_done() {
     let during = Duration::from_secs(6);
     load(router.url(), ROOM, Duration::from_secs(1)).await;
     let peak = load(router.url(), ROOM, during).await.served.load(Ordering::Relaxed);
+    let memory = router.memory_kib();
     let over = load(router.url(), 10 * ROOM, during).await;
+    // Connections of ten times as many users are all that it keeps more of.
+    let grown = router.memory_kib().saturating_sub(memory);
+    assert!(grown < 16 * 1024, "{grown} KiB more");
+    // Nobody is let in who would wait for longer than the queue's time-out, and then for the first token.
+    assert!(over.nearly_longest_wait() < Duration::from_secs(5 + 3), "{:?}", over.nearly_longest_wait());
     let (served, shed) = (over.served.load(Ordering::Relaxed), over.shed.load(Ordering::Relaxed));
     assert!(peak > 30, "too little to compare: {peak}");
     assert!(f64::from(served) >= 0.9 * f64::from(peak), "{served} of {peak} were served, {shed} shed");

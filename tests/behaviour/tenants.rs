@@ -1,9 +1,38 @@
 //! Tenants behind one engine: what one can learn of another's prompts by the clock, and that a salt ends it.
 
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use isotherm_tests::{Client, Engines, Running, chat, document, run};
+
+/// Two tenants behind one router and one engine, so that placement cannot hide what salts are to hide.
+pub(super) struct TwoTenants {
+    pub(super) victim: Client,
+    pub(super) spy: Client,
+    _router: Running,
+    _engines: Engines,
+    _folder: tempfile::TempDir,
+}
+
+impl TwoTenants {
+    /// With this line at the top of the configuration, before an engine that is so many times faster than a real one.
+    pub(super) fn start(top: &str, speed: &str) -> TwoTenants {
+        let engines = Engines::start(1, &["--speed", speed]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let ((victim, first), (spy, second)) = (key("victim"), key("spy"));
+        std::fs::write(folder.path().join("keys"), format!("{first}\n{second}\n")).expect("written");
+        let text = format!(
+            "{top}auth: {{ keys_file: keys }}\nendpoints:\n- name: chat\n  variants:\n  \
+             - {{ name: AllTraffic, instances: [{}] }}\n",
+            engines.listed()
+        );
+        let file = folder.path().join("isotherm.yaml");
+        std::fs::write(&file, &text).expect("written");
+        let file = file.display().to_string();
+        let router = Running::start(&["serve", "--port", "0", "--admin-port", "0", "--config", &file]);
+        let client = |key: &str| Client::new(router.url()).with_header("x-api-key", key);
+        TwoTenants { victim: client(&victim), spy: client(&spy), _router: router, _engines: engines, _folder: folder }
+    }
+}
 
 /// A key of this tenant, and the line of it for the keys file.
 pub(super) fn key(tenant: &str) -> (String, String) {
@@ -14,8 +43,7 @@ pub(super) fn key(tenant: &str) -> (String, String) {
 }
 
 /// How long a question about a document takes, and how many of its tokens came from the cache.
-async fn ask(router: &Running, key: &str, number: u64) -> (Duration, u64) {
-    let client = Client::new(router.url()).with_header("x-api-key", key);
+async fn ask(client: &Client, number: u64) -> (Duration, u64) {
     let mut body = chat(&document(number, 8_000), "Yes or no?");
     body["max_tokens"] = 1.into();
     let begun = Instant::now();
@@ -25,23 +53,13 @@ async fn ask(router: &Running, key: &str, number: u64) -> (Duration, u64) {
 
 /// The times that a spy's question takes: about a document that the victim asked about, and about one that nobody did.
 async fn spied(top: &str) -> (Duration, Duration, u64) {
-    let engines = Engines::start(1, &["--speed", "2"]);
-    let folder = tempfile::tempdir().expect("a folder");
-    let ((victim, first), (spy, second)) = (key("victim"), key("spy"));
-    std::fs::write(folder.path().join("keys"), format!("{first}\n{second}\n")).expect("written");
-    let mut text = format!("{top}auth: {{ keys_file: keys }}\nendpoints:\n- name: chat\n  variants:\n");
-    let url = &engines.urls()[0];
-    writeln!(text, "  - {{ name: AllTraffic, instances: [{{ url: \"{url}\" }}] }}").expect("written");
-    let file = folder.path().join("isotherm.yaml");
-    std::fs::write(&file, text).expect("written");
-    let file = file.display().to_string();
-    let router = Running::start(&["serve", "--port", "0", "--admin-port", "0", "--config", &file]);
+    let tenants = TwoTenants::start(top, "2");
     // What is asked twice by one tenant is warm in any case.
-    let (cold, _) = ask(&router, &victim, 1).await;
-    let (warm, own) = ask(&router, &victim, 1).await;
+    let (cold, _) = ask(&tenants.victim, 1).await;
+    let (warm, own) = ask(&tenants.victim, 1).await;
     assert!(own > 7_000 && warm < cold / 2, "{warm:?} for what took {cold:?}");
-    let (known, cached) = ask(&router, &spy, 1).await;
-    let (unknown, _) = ask(&router, &spy, 2).await;
+    let (known, cached) = ask(&tenants.spy, 1).await;
+    let (unknown, _) = ask(&tenants.spy, 2).await;
     (known, unknown, cached)
 }
 

@@ -3,42 +3,16 @@
 //! An engine answers a prompt sooner whose beginning it holds. A spy who asks it about documents one by one so learns
 //! which of them somebody else has asked about, unless the router gives each tenant a salt of its own.
 
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use isotherm_tests::{Client, Engines, Running, chat, document};
+use isotherm_tests::{Client, chat, document};
 
-use crate::tenants::key;
+use crate::tenants::TwoTenants;
 
 /// Whoever tells the two kinds apart by chance has an area of a half under the curve.
 const CHANCE: f64 = 0.5;
 
-/// One engine, so that placement cannot hide from the spy what salts are to hide.
-struct Oracle {
-    _engines: Engines,
-    _folder: tempfile::TempDir,
-    victim: Client,
-    spy: Client,
-    _router: Running,
-}
-
-impl Oracle {
-    fn start(top: &str) -> Oracle {
-        let engines = Engines::start(1, &["--speed", "10"]);
-        let folder = tempfile::tempdir().expect("a folder");
-        let ((victim, first), (spy, second)) = (key("victim"), key("spy"));
-        std::fs::write(folder.path().join("keys"), format!("{first}\n{second}\n")).expect("written");
-        let mut text = format!("{top}auth: {{ keys_file: keys }}\nendpoints:\n- name: chat\n  variants:\n");
-        let url = &engines.urls()[0];
-        writeln!(text, "  - {{ name: AllTraffic, instances: [{{ url: \"{url}\" }}] }}").expect("written");
-        let file = folder.path().join("isotherm.yaml");
-        std::fs::write(&file, text).expect("written");
-        let router =
-            Running::start(&["serve", "--port", "0", "--admin-port", "0", "--config", &file.display().to_string()]);
-        let client = |key: &str| Client::new(router.url()).with_header("x-api-key", key);
-        Oracle { victim: client(&victim), spy: client(&spy), _engines: engines, _folder: folder, _router: router }
-    }
-
+impl TwoTenants {
     /// The area under the curve of a spy who says "known" where the answer came soon: 1 when it is always right.
     ///
     /// Before each question of the spy the victim asks something, be it about the same document or another one, so that
@@ -79,8 +53,8 @@ async fn ask(client: &Client, number: u64) -> Duration {
 }
 
 async fn measure(questions: u64, least_without: f64, furthest_with: f64) {
-    let without = Oracle::start("").area_under_curve(questions).await;
-    let with = Oracle::start("inject_cache_salt: true\n").area_under_curve(questions).await;
+    let without = TwoTenants::start("", "10").area_under_curve(questions).await;
+    let with = TwoTenants::start("inject_cache_salt: true\n", "10").area_under_curve(questions).await;
     println!("{questions} questions: area under the curve {without:.3} without salts, {with:.3} with");
     assert!(without >= least_without, "the measurement shows nothing: {without:.3} without salts");
     assert!((with - CHANCE).abs() <= furthest_with, "a spy is right more often than by chance: {with:.3}");

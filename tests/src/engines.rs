@@ -49,6 +49,12 @@ impl Engines {
             .collect()
     }
 
+    /// The items of a configuration's list of instances, in the same way.
+    pub fn listed(&self) -> String {
+        let urls = self.engines.iter().map(Running::url).enumerate();
+        urls.map(|(index, url)| format!("{{ id: {}, url: '{url}' }}", Self::id(index))).collect::<Vec<_>>().join(", ")
+    }
+
     /// kill −9.
     pub fn kill(&mut self, index: usize) {
         self.engines[index].kill();

@@ -87,6 +87,25 @@ impl Running {
         self.child.id()
     }
 
+    /// Memory that is the process's own, in KiB; pages of its program, which come as they are first needed, are not.
+    pub fn memory_kib(&self) -> u64 {
+        self.status_kib("RssAnon:")
+    }
+
+    /// All of its memory that is there, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        self.status_kib("VmRSS:")
+    }
+
+    /// A figure of Linux's about the living process.
+    fn status_kib(&self, field: &str) -> u64 {
+        let path = format!("/proc/{}/status", self.process_id());
+        let status = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let kib =
+            status.lines().find_map(|line| line.strip_prefix(field)).and_then(|kib| kib.split_whitespace().next());
+        kib.and_then(|kib| kib.parse().ok()).unwrap_or_else(|| panic!("{path} tells no {field} the process has ended"))
+    }
+
     /// What it printed so far, both streams as they came.
     pub fn output(&self) -> String {
         self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -191,7 +210,7 @@ fn isotherm<S: AsRef<str>>(arguments: &[S]) -> Command {
 }
 
 /// `ISOTHERM_BIN`, else the one that cargo built beside this test.
-fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     if let Some(binary) = std::env::var_os("ISOTHERM_BIN") {
         return binary.into();
     }

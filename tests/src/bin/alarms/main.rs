@@ -53,9 +53,6 @@ async fn watch(minutes: f64) -> ExitCode {
 
 /// Stricter than the defaults: what holds for a moment fires at once. Times to first token are emulated ones, too.
 fn configuration(engines: &Engines, webhook: &Webhook) -> String {
-    let instances = engines.urls().into_iter().enumerate();
-    let instances: Vec<String> =
-        instances.map(|(index, url)| format!("{{ id: {}, url: '{url}' }}", Engines::id(index))).collect();
     let rules = ["hit_rate", "cache_pressure", "hot_prefix", "spills", "instance_ill"].map(String::from);
     let others = ["prefix_caching_off", "replicas_disagree"].map(String::from);
     let at_once: String = rules.iter().chain(&others).map(|rule| format!("  {rule}: {{ for: 0s }}\n")).collect();
@@ -65,6 +62,6 @@ fn configuration(engines: &Engines, webhook: &Webhook) -> String {
          endpoints:\n  - name: chat\n    variants:\n      - name: main\n        instances: [{}]\n",
         webhook.url(),
         (5_000.0 / SPEED).ceil(),
-        instances.join(", ")
+        engines.listed()
     )
 }

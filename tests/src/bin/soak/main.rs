@@ -47,11 +47,11 @@ async fn soak(duration: Duration) -> ExitCode {
     );
 
     let load = Load::start(router.url(), USERS);
-    let mut memory = Memory::of(router.process_id());
+    let mut memory = Memory::default();
     let started = Instant::now();
     while started.elapsed() < duration {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        memory.sample();
+        memory.sample(&router);
         if memory.samples().is_multiple_of(30) {
             println!("{:>5.1} min  {}  {}", minutes(started.elapsed()), load.totals(), memory);
         }

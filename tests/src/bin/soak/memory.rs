@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use isotherm_tests::Running;
+
 /// Growth that is allowed beside the tenth: allocators keep some slack.
 const SLACK_MIB: f64 = 8.0;
 
 /// Samples of one process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Memory {
-    process: u32,
     mib: Vec<f64>,
 }
 
@@ -22,17 +23,9 @@ pub(crate) struct Verdict {
 }
 
 impl Memory {
-    pub(crate) fn of(process: u32) -> Memory {
-        Memory { process, mib: Vec::new() }
-    }
-
     /// Takes a sample; the process must be alive.
-    pub(crate) fn sample(&mut self) {
-        let path = format!("/proc/{}/status", self.process);
-        let status = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = resident.and_then(|line| line.split_whitespace().next()).and_then(|kib| kib.parse::<f64>().ok());
-        self.mib.push(kib.unwrap_or_else(|| panic!("{path} tells no VmRSS: the process has ended")) / 1024.0);
+    pub(crate) fn sample(&mut self, router: &Running) {
+        self.mib.push(router.resident_kib() as f64 / 1024.0);
     }
 
     pub(crate) fn samples(&self) -> usize {
@@ -102,7 +95,7 @@ mod tests {
     use super::Memory;
 
     fn verdict(mib: impl Iterator<Item = f64>) -> super::Verdict {
-        Memory { process: 0, mib: mib.collect() }.verdict()
+        Memory { mib: mib.collect() }.verdict()
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod engine;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use isotherm_tests::{Metrics, Running};
@@ -15,6 +16,8 @@ const ENGINES: usize = 4;
 const CLIENTS: usize = 2;
 /// One event a second for each stream.
 const GAP: Duration = Duration::from_secs(1);
+/// How long another process of this program may take to say what it has to.
+const LONGEST_SILENCE: Duration = Duration::from_secs(120);
 /// What a stream may cost beside its connection to the engine, in KiB of the router's resident memory.
 const MOST_KIB: f64 = 64.0;
 
@@ -62,7 +65,7 @@ async fn measure(streams: usize) -> ExitCode {
         router.url()
     );
 
-    let before = resident_kib(router.process_id());
+    let before = router.resident_kib() as f64;
     let part = (streams / CLIENTS).to_string();
     let ask = ["clients", router.url(), &part, &tokens.to_string()];
     let clients: Vec<Helper> = (0..CLIENTS).map(|_| Helper::start(&ask)).collect();
@@ -93,7 +96,7 @@ async fn watch(router: &Running, streams: usize, within: Duration) -> (f64, f64)
         tokio::time::sleep(Duration::from_secs(1)).await;
         let in_flight = Metrics::read(router.admin()).await.in_flight();
         if in_flight >= most {
-            (most, with_most) = (in_flight, resident_kib(router.process_id()));
+            (most, with_most) = (in_flight, router.resident_kib() as f64);
         } else if in_flight < 0.5 * most {
             break;
         }
@@ -104,18 +107,10 @@ async fn watch(router: &Running, streams: usize, within: Duration) -> (f64, f64)
     (most, with_most)
 }
 
-fn resident_kib(process: u32) -> f64 {
-    let path = format!("/proc/{process}/status");
-    let status = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()).and_then(|kib| kib.parse().ok());
-    kib.unwrap_or_else(|| panic!("{path} tells no VmRSS: the process has ended"))
-}
-
 /// This program in another role; ended with its starter.
 struct Helper {
     child: Child,
-    lines: BufReader<std::process::ChildStdout>,
+    lines: Receiver<String>,
     first_line: String,
 }
 
@@ -123,16 +118,16 @@ impl Helper {
     fn start(arguments: &[&str]) -> Helper {
         let program = std::env::current_exe().expect("this program has a path");
         let mut child = Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().expect("it starts again");
-        let mut lines = BufReader::new(child.stdout.take().expect("its output is a pipe"));
-        let mut first_line = String::new();
-        lines.read_line(&mut first_line).expect("it says where it is");
+        let output = BufReader::new(child.stdout.take().expect("its output is a pipe"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
+        let first_line = lines.recv_timeout(LONGEST_SILENCE).expect("it says where it is");
         Helper { child, lines, first_line: first_line.trim().to_owned() }
     }
 
     /// What it counted: `WHOLE FAILED` on its last line.
-    fn wait(mut self) -> (usize, usize) {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).expect("it tells what it counted");
+    fn wait(self) -> (usize, usize) {
+        let line = self.lines.recv_timeout(LONGEST_SILENCE).expect("it tells what it counted");
         let mut numbers = line.split_whitespace().filter_map(|number| number.parse().ok());
         (numbers.next().unwrap_or(0), numbers.next().unwrap_or(usize::MAX))
     }
