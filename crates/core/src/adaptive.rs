@@ -7,6 +7,7 @@ mod score;
 #[cfg(test)]
 mod tests;
 mod waiting;
+mod work;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use self::pace::FirstToken;
 pub(crate) use self::pace::{OwnPace, Pace};
 use self::score::{Load, marginal_latency};
 use self::waiting::{Place, Waiting};
+use self::work::work_per_token;
 use crate::index::{BlockHash, Known, Match, PrefixIndex, SeatId};
 use crate::{Report, Time};
 
@@ -29,6 +31,9 @@ const TOKENS_PER_BYTE: f64 = 1.0 / 4.2;
 const OUTPUT_TOKENS: f64 = 150.0;
 /// How much of an average a new observation makes up.
 const NEW: f64 = 0.02;
+/// Tokens that an engine computes in one step at most (vLLM's `max_num_batched_tokens`): so much of what came later can
+/// have delayed a first token, the rest has waited.
+const STEP_TOKENS: f64 = 8_192.0;
 /// What the index may take, in bytes.
 const INDEX_BUDGET: usize = 64 << 20;
 
@@ -99,7 +104,7 @@ pub(crate) struct Work {
     pub(crate) cached: f64,
     /// The part of the prompt that an earlier request had confirmed to be there, 0 to 1.
     confirmed: f64,
-    /// The uncached ones, and what was left of those of the requests before it.
+    /// The work of the uncached ones, and what was left of that of the requests before it.
     load: f64,
     place: Place,
     held: Match,
@@ -157,14 +162,15 @@ impl Adaptive {
     pub(crate) fn score(&self, prompt: &Prompt, instance: &Beliefs, in_flight: f64, now: Time) -> f64 {
         let held = self.held(instance);
         let pace = self.pace_of(instance);
+        let (tokens, uncached) = (self.tokens(prompt.bytes()), self.uncached(prompt, held));
         marginal_latency(&Load {
             pace,
             queued: instance.waiting.left(now, pace),
             shared: self.tokens(prompt.bytes_of(held.blocks).saturating_sub(prompt.bytes_of(held.confirmed))),
             in_flight,
-            uncached: self.weighed(prompt, held),
-            displaced: if self.index.is_full(instance.seat) { self.uncached(prompt, held) } else { 0.0 },
-            prompt: self.tokens(prompt.bytes()),
+            uncached: self.weighed(prompt, held) * work_per_token(tokens, uncached),
+            displaced: if self.index.is_full(instance.seat) { uncached } else { 0.0 },
+            prompt: tokens,
             output: self.output_tokens,
         })
     }
@@ -198,8 +204,9 @@ impl Adaptive {
     pub(crate) fn send(&mut self, prompt: &Prompt, instance: &mut Beliefs, now: Time) -> Work {
         let held = self.held(instance);
         let uncached = self.uncached(prompt, held);
-        let load = instance.waiting.left(now, self.pace_of(instance)) + uncached;
-        let place = instance.waiting.push(uncached, now);
+        let work = uncached * work_per_token(self.tokens(prompt.bytes()), uncached);
+        let load = instance.waiting.left(now, self.pace_of(instance)) + work;
+        let place = instance.waiting.push(work, now);
         self.index.expect(&prompt.blocks, instance.seat);
         let blocks = Arc::clone(&prompt.blocks);
         let bytes = prompt.bytes();
@@ -217,7 +224,7 @@ impl Adaptive {
         instance.waiting.one_began(now);
         let milliseconds = now.since(work.sent).as_secs_f64() * 1e3;
         // What was sent after it may have been computed with it, or not: the more of that, the less it tells.
-        let load = work.load + instance.waiting.sent_after(work.place);
+        let load = work.load + instance.waiting.sent_after(work.place).min(STEP_TOKENS);
         let seen = FirstToken { load, milliseconds, weight: work.load / load };
         self.pace.observe(seen);
         instance.pace.observe(seen, &self.pace);

@@ -13,21 +13,23 @@ const OCCUPIED: f64 = 6.0;
 /// How much prefills that are queued where streams run weigh for those streams.
 const QUEUED_STALL: f64 = 0.3;
 
-/// What a token weighs that the instance has to forget for the request: somebody may come back for it.
-const DISPLACED: f64 = 4.0;
+/// What a token weighs that the instance has to forget for the request: as much as the first token of whoever comes back
+/// for it.
+const DISPLACED: f64 = FIRST_TOKEN;
 
 /// An instance before the request, and the request there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     /// Milliseconds per uncached token, learned.
     pub(crate) pace: f64,
-    /// Uncached tokens that are left to compute there before it.
+    /// Uncached tokens that are left to compute there before it, by the work that they are.
     pub(crate) queued: f64,
     /// Those of them that are a beginning of this very request, and so no work beside it.
     pub(crate) shared: f64,
     /// Requests in flight there.
     pub(crate) in_flight: f64,
-    /// Tokens of the request that it would have to compute, where those weigh less that later requests will use.
+    /// Tokens of the request that it would have to compute, by the work that they are, where those weigh less that later
+    /// requests will use.
     pub(crate) uncached: f64,
     /// Tokens that the instance has to forget for them.
     pub(crate) displaced: f64,

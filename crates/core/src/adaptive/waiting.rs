@@ -1,4 +1,6 @@
 //! What an instance has to compute before the next request: prompts without a first token yet, the oldest of them in work.
+//!
+//! Tokens are counted here by the work that they are: one behind a long context counts for more than one.
 
 use std::collections::VecDeque;
 
@@ -6,7 +8,7 @@ use crate::Time;
 
 /// How much the work counts that should be done by now, but has not shown itself in a first token yet: it is an estimate,
 /// and work that was counted as done too early makes a long wait look like a short one.
-const ESTIMATE_COUNTS: f64 = 0.5;
+const ESTIMATE_COUNTS: f64 = 0.7;
 
 /// The uncached tokens that were sent to an instance, in the order in which engines compute them.
 #[derive(Debug, Default)]
@@ -100,8 +102,8 @@ mod tests {
         waiting.push(1_000.0, at(100));
         waiting.push(500.0, at(100));
         let left = |now| waiting.left(at(now), 0.1);
-        assert_eq!((left(100), left(150), left(200)), (1_500.0, 1_250.0, 1_000.0));
-        assert_eq!((left(250), left(300), left(9_000)), (1_250.0, 1_500.0, 1_500.0), "late");
+        assert_eq!((left(100), left(150), left(200)), (1_500.0, 1_150.0, 800.0));
+        assert_eq!((left(250), left(300), left(9_000)), (1_150.0, 1_500.0, 1_500.0), "late");
     }
 
     #[test]
@@ -114,7 +116,7 @@ mod tests {
         waiting.remove(first);
         assert_eq!(
             (waiting.tokens(), waiting.left(at(80), 0.1), waiting.left(at(130), 0.1)),
-            (1_000.0, 1_000.0, 750.0)
+            (1_000.0, 1_000.0, 650.0)
         );
     }
 

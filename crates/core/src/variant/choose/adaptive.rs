@@ -12,10 +12,11 @@ use crate::{PrefixKey, Reason, Time};
 /// Instances within this part, or these milliseconds, of the best count as equal.
 const TIE_SHARE: f64 = 0.05;
 const TIE_MILLISECONDS: f64 = 2.0;
-/// Within this part where the prompt is new, and where as much waits as at the best (but for this part of the prompt):
-/// routers that know nothing of each other should send it to the same instance, and a few streams more or less differ
-/// little.
+/// Within this part where the prompt is new: routers that know nothing of each other should send it to the same instance,
+/// and a few streams more or less differ little.
 const NEW_TIE_SHARE: f64 = 0.2;
+/// But only where as much waits as at the best, or more by no more than this part of the prompt: that it waits for.
+const NEW_TIE_WAIT: f64 = 0.05;
 /// A prompt of which nobody holds more than this part counts as new.
 const NEW: f64 = 0.2;
 /// One choice in so many of a prompt that is new everywhere goes to any instance that is not much worse: it costs no hit,
@@ -51,7 +52,7 @@ pub(super) fn best<T>(
     let chosen = least.and_then(|(at, &best)| {
         let (share, waiting) = match is_new.then(|| open.iter().nth(at)).flatten() {
             Some((_, least)) => {
-                (NEW_TIE_SHARE, least.beliefs.waiting.tokens() + NEW_TIE_SHARE * adaptive.tokens(prompt.bytes()))
+                (NEW_TIE_SHARE, least.beliefs.waiting.tokens() + NEW_TIE_WAIT * adaptive.tokens(prompt.bytes()))
             }
             None => (TIE_SHARE, f64::INFINITY),
         };
