@@ -5,66 +5,144 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use isotherm_tests::{Client, Running, chat, document, eventually, streamed_chat};
+use isotherm_tests::{Aws, Client, Metrics, Running, chat, document, eventually, streamed_chat};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::up;
 
 const STREAMS: u64 = 200;
-const DOCUMENTS: u64 = 60;
+const DOCUMENTS: u64 = 180;
 const WITHIN: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_streams_outlast_every_change_of_their_endpoint() {
     let router = up(&["--engines", "1", "--speed", "10"]);
-    let aws = Aws { client: Client::new(router.url()) };
-    for model in ["first", "second"] {
-        aws.call("CreateModel", json!({ "ModelName": model, "PrimaryContainer": { "Image": "vllm" } })).await;
-    }
-    aws.configure("warm", "first", &prefix_aware()).await;
-    aws.configure("plain", "first", &json!({ "RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS" })).await;
-    aws.configure("new", "second", &prefix_aware()).await;
-    aws.call("CreateEndpoint", json!({ "EndpointName": "chat", "EndpointConfigName": "warm" })).await;
-    aws.in_service(3).await;
-    let load = Load::begin(&router).await;
+    let aws = Aws::new(router.url());
+    aws.model("first", "vllm").await;
+    aws.model("second", "vllm:2").await;
+    aws.configure("warm", "first", 3, &prefix_aware(), Value::Null).await;
+    aws.configure("plain", "first", 3, &json!({ "RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS" }), Value::Null).await;
+    aws.configure("new", "second", 3, &prefix_aware(), Value::Null).await;
+    aws.create("chat", "warm", 3).await;
+    let load = Load::begin(&router, STREAMS).await;
     let began = homes(&router).await;
 
     for config in ["plain", "warm"] {
-        aws.call("UpdateEndpoint", json!({ "EndpointName": "chat", "EndpointConfigName": config })).await;
-        aws.in_service(3).await;
+        aws.begin_update("chat", config, Value::Null).await;
+        aws.in_service("chat", 3).await;
         load.of_all_streams().await;
     }
     assert_eq!(homes(&router).await, began, "a strategy that came back finds every prefix at home");
 
-    aws.scale(5).await;
-    load.of_all_streams().await;
-    let scaled_out = homes(&router).await;
-    let moved: Vec<&String> = began.iter().zip(&scaled_out).filter(|(was, is)| was != is).map(|(_, is)| is).collect();
-    assert!(moved.iter().all(|home| !began.contains(home)), "prefixes move to new instances only: {scaled_out:?}");
-    assert!((12..=36).contains(&moved.len()), "{} of {DOCUMENTS} moved; two fifths should", moved.len());
-
-    aws.scale(3).await;
+    // Of n instances that there are then, each new one draws 1/n of the prefixes, and nothing else moves.
+    let mut before = began.clone();
+    for instances in [4, 6] {
+        let added = instances - before.iter().collect::<BTreeSet<_>>().len();
+        scale(&aws, instances).await;
+        load.of_all_streams().await;
+        let after = homes(&router).await;
+        let moved: Vec<_> = before.iter().zip(&after).filter(|(was, is)| was != is).map(|(_, is)| is).collect();
+        assert!(moved.iter().all(|home| !before.contains(home)), "prefixes move to new instances only: {after:?}");
+        assert_share(moved.len(), added as f64 / instances as f64, "of the prefixes move to the new instances");
+        for home in after.iter().collect::<BTreeSet<_>>() {
+            let held = after.iter().filter(|other| *other == home).count();
+            assert_share(held, 1.0 / instances as f64, home);
+        }
+        before = after;
+    }
+    scale(&aws, 3).await;
     load.of_all_streams().await;
     assert_eq!(homes(&router).await, began, "prefixes of instances that went come back, no other moves");
 
-    let canary = json!({ "BlueGreenUpdatePolicy": { "TrafficRoutingConfiguration": {
-        "Type": "CANARY", "WaitIntervalInSeconds": 1, "CanarySize": { "Type": "INSTANCE_COUNT", "Value": 1 } } } });
-    let update = json!({ "EndpointName": "chat", "EndpointConfigName": "new", "DeploymentConfig": canary });
-    aws.call("UpdateEndpoint", update).await;
-    let described = aws.in_service(3).await;
-    assert_eq!(described["EndpointConfigName"], "new", "{described}");
-    load.of_all_streams().await;
-    let green = homes(&router).await;
-    assert_eq!(homes(&router).await, green);
-    assert!(green.iter().all(|home| !began.contains(home)), "every instance is a new one: {green:?}");
-    assert_eq!(green.iter().collect::<BTreeSet<_>>().len(), 3, "{green:?}");
+    let half = json!({ "Type": "CAPACITY_PERCENT", "Value": 50 });
+    let one = json!({ "Type": "INSTANCE_COUNT", "Value": 1 });
+    let traffic = |traffic: Value| json!({ "BlueGreenUpdatePolicy": { "TrafficRoutingConfiguration": traffic } });
+    let deployments = [
+        ("new", traffic(json!({ "Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0 }))),
+        ("warm", traffic(json!({ "Type": "CANARY", "WaitIntervalInSeconds": 1, "CanarySize": one }))),
+        ("new", traffic(json!({ "Type": "LINEAR", "WaitIntervalInSeconds": 1, "LinearStepSize": half }))),
+        ("warm", json!({ "RollingUpdatePolicy": { "MaximumBatchSize": one, "WaitIntervalInSeconds": 0 } })),
+    ];
+    let mut before = began;
+    for (config, deployment) in deployments {
+        aws.begin_update("chat", config, deployment.clone()).await;
+        let described = aws.in_service("chat", 3).await;
+        assert_eq!((&described["EndpointConfigName"], &described["FailureReason"]), (&json!(config), &Value::Null));
+        load.of_all_streams().await;
+        let after = homes(&router).await;
+        assert!(after.iter().all(|home| !before.contains(home)), "{deployment}: every instance is new: {after:?}");
+        assert_eq!(after.iter().collect::<BTreeSet<_>>().len(), 3, "{deployment}: {after:?}");
+        assert_eq!(homes(&router).await, after, "{deployment}: and they stay");
+        before = after;
+    }
 
     let failures = load.end().await;
     assert!(failures.is_empty(), "{} failed, the first with {}", failures.len(), failures[0]);
 }
 
-/// 200 clients, each of which streams one answer after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn those_who_wait_for_room_outlast_every_change_of_their_endpoint() {
+    const CLIENTS: u64 = 60;
+    let router = up(&["--engines", "1", "--speed", "40"]);
+    let aws = Aws::new(router.url());
+    aws.model("first", "vllm").await;
+    aws.model("second", "vllm:2").await;
+    // Four streams run, all others wait.
+    let bounded = json!({ "Tags": [{ "Key": "isotherm:max-in-flight", "Value": "2" }] });
+    aws.configure("old", "first", 2, &prefix_aware(), bounded.clone()).await;
+    aws.configure("new", "second", 2, &prefix_aware(), bounded).await;
+    aws.create("chat", "old", 2).await;
+    let load = Load::begin(&router, CLIENTS).await;
+
+    let half = json!({ "Type": "CAPACITY_PERCENT", "Value": 50 });
+    let traffic = |traffic: Value| json!({ "BlueGreenUpdatePolicy": { "TrafficRoutingConfiguration": traffic } });
+    let deployments = [
+        ("new", traffic(json!({ "Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0 }))),
+        ("old", traffic(json!({ "Type": "CANARY", "WaitIntervalInSeconds": 1, "CanarySize": half }))),
+        ("new", traffic(json!({ "Type": "LINEAR", "WaitIntervalInSeconds": 1, "LinearStepSize": half }))),
+        ("old", json!({ "RollingUpdatePolicy": { "MaximumBatchSize": half, "WaitIntervalInSeconds": 0 } })),
+    ];
+    for (config, deployment) in deployments {
+        many_wait(&router).await;
+        aws.begin_update("chat", config, deployment).await;
+        let described = aws.in_service("chat", 2).await;
+        assert_eq!((&described["EndpointConfigName"], &described["FailureReason"]), (&json!(config), &Value::Null));
+        load.of_all_streams().await;
+    }
+    for instances in [4, 1] {
+        many_wait(&router).await;
+        scale(&aws, instances).await;
+        load.of_all_streams().await;
+    }
+    let failures = load.end().await;
+    assert!(failures.is_empty(), "{} failed, the first with {}", failures.len(), failures[0]);
+}
+
+/// Most of the clients wait for room at this moment.
+async fn many_wait(router: &Running) {
+    eventually("many wait", WITHIN, async || {
+        let waiting = Metrics::read(router.admin()).await.sum("isotherm_waiting_requests", &[("endpoint", "chat")]);
+        (waiting >= 40.0).then_some(())
+    })
+    .await;
+}
+
+async fn scale(aws: &Aws, instances: usize) {
+    let instances = instances as u64;
+    aws.begin_scaling("chat", instances).await;
+    aws.in_service("chat", instances).await;
+}
+
+/// Keys are random: so many of them are within three standard deviations of what the theory expects.
+fn assert_share(number: usize, expected: f64, what: &str) {
+    let keys = DOCUMENTS as f64;
+    let deviation = (keys * expected * (1.0 - expected)).sqrt();
+    let distance = (number as f64 - keys * expected).abs();
+    assert!(distance <= 3.0 * deviation, "{number} of {DOCUMENTS} {what}; {expected:.3} of them should");
+}
+
+/// Clients, each of which streams one answer after the other.
 struct Load {
     over: Arc<AtomicBool>,
     /// How many streams of each client are done.
@@ -74,11 +152,11 @@ struct Load {
 }
 
 impl Load {
-    async fn begin(router: &Running) -> Load {
+    async fn begin(router: &Running, clients: u64) -> Load {
         let over = Arc::new(AtomicBool::new(false));
-        let done: Arc<Vec<AtomicUsize>> = Arc::new((0..STREAMS).map(|_| AtomicUsize::new(0)).collect());
+        let done: Arc<Vec<AtomicUsize>> = Arc::new((0..clients).map(|_| AtomicUsize::new(0)).collect());
         let failures = Arc::new(Mutex::new(Vec::new()));
-        let clients = (0..STREAMS).map(|number| {
+        let clients = (0..clients).map(|number| {
             let client = Client::new(router.url());
             let request = streamed_chat(&document(number % DOCUMENTS, 400), "Tell all!", 30);
             let (over, done, failures) = (Arc::clone(&over), Arc::clone(&done), Arc::clone(&failures));
@@ -159,42 +237,6 @@ async fn homes(router: &Running) -> Vec<String> {
         homes.push(answered.await.expect("an answer"));
     }
     homes
-}
-
-/// SageMaker's control plane, called as its clients do.
-struct Aws {
-    client: Client,
-}
-
-impl Aws {
-    async fn call(&self, operation: &str, input: Value) -> Value {
-        let client = self.client.clone().with_header("x-amz-target", &format!("SageMaker.{operation}"));
-        client.with_header("content-type", "application/x-amz-json-1.1").post("/", &input).await.ok().json()
-    }
-
-    async fn configure(&self, name: &str, model: &str, routing: &Value) {
-        let variant = json!({ "VariantName": "AllTraffic", "ModelName": model, "InstanceType": "ml.p5.48xlarge",
-                              "InitialInstanceCount": 3, "RoutingConfig": routing });
-        let config = json!({ "EndpointConfigName": name, "ProductionVariants": [variant] });
-        self.call("CreateEndpointConfig", config).await;
-    }
-
-    async fn scale(&self, instances: u64) {
-        let desired = json!([{ "VariantName": "AllTraffic", "DesiredInstanceCount": instances }]);
-        let update = json!({ "EndpointName": "chat", "DesiredWeightsAndCapacities": desired });
-        self.call("UpdateEndpointWeightsAndCapacities", update).await;
-        self.in_service(instances).await;
-    }
-
-    /// Waits until the endpoint is in service with that many instances.
-    async fn in_service(&self, instances: u64) -> Value {
-        eventually("the endpoint is in service", WITHIN, async || {
-            let described = self.call("DescribeEndpoint", json!({ "EndpointName": "chat" })).await;
-            let there = described["ProductionVariants"][0]["CurrentInstanceCount"] == instances;
-            (there && described["EndpointStatus"] == "InService").then_some(described)
-        })
-        .await
-    }
 }
 
 fn prefix_aware() -> Value {

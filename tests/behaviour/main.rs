@@ -15,6 +15,7 @@ mod failures;
 mod faulty_networks;
 mod fleet_changes;
 mod gray_failure;
+mod kills;
 mod listeners;
 mod many_at_once;
 mod memory_of_streams;

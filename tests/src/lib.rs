@@ -1,6 +1,7 @@
 //! The testkit: starts the real binary, speaks HTTP to it, reads its metrics. Everything here panics with what was
 //! seen when something is not as it should be, as a test's assertion does.
 
+mod aws;
 mod certificates;
 mod engines;
 mod fault_proxy;
@@ -11,13 +12,14 @@ mod process;
 mod prompts;
 mod webhook;
 
+pub use aws::Aws;
 pub use certificates::{Certificates, TlsFront};
 pub use engines::{Engines, ObservedRequest, engine_requests, highest_concurrency, set_faults};
 pub use fault_proxy::{Fault, FaultProxy};
 pub use http::{Answer, Broken, Client, Stream};
 pub use metrics::Metrics;
 pub use mixed_traffic::MixedTraffic;
-pub use process::{Ended, Running, run};
+pub use process::{Ended, Running, binary, run};
 pub use prompts::{chat, document, streamed_chat};
 pub use webhook::Webhook;
 
