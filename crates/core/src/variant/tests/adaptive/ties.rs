@@ -131,9 +131,9 @@ fn a_request_without_a_prompt_goes_to_the_least_outstanding() {
 #[test]
 fn requests_in_flight_count_by_weight() {
     let mut state = variant(Strategy::Adaptive, 2);
-    state.update(&InstanceSpec { weight: Weight::new(4.0).unwrap(), ..InstanceSpec::new("i1") });
-    for (instance, requests) in [(0, 2), (1, 8)] {
+    for (instance, weight, requests) in [(0, 2.0, 3), (1, 4.0, 6)] {
         let id = InstanceId::from(format!("i{instance}").as_str());
+        state.update(&InstanceSpec { weight: Weight::new(weight).unwrap(), ..InstanceSpec::new(id.clone()) });
         for _ in 0..requests {
             let _ = choose(&mut state, &RouteRequest { pinned: Some(&id), ..RouteRequest::default() });
         }
