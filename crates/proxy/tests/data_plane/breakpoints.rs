@@ -34,7 +34,8 @@ async fn keys(routing: &str, path: &str, bodies: &[&str]) -> Vec<String> {
         .map(|seen| seen.body)
         .collect();
     let mut sent: Vec<Vec<u8>> = bodies.iter().map(|body| body.as_bytes().to_vec()).collect();
-    (came.sort(), sent.sort());
+    came.sort();
+    sent.sort();
     assert_eq!(came, sent, "not as they were sent");
     keys
 }
