@@ -122,4 +122,11 @@ mod tests {
         assert!((waits(0.0) - FIRST_TOKEN * PRIOR * 5_000.0).abs() < 1e-6, "only for itself where no stream runs");
         assert!((waits(4.0) - waits(0.0) - QUEUED_STALL * PRIOR * 5_000.0 * 4.0).abs() < 1e-6);
     }
+
+    #[test]
+    fn what_has_to_be_forgotten_costs_by_its_tokens_and_the_pace() {
+        let pace = 3.0 * PRIOR;
+        let with = |displaced| marginal_latency(&Load { pace, displaced, ..busy(500.0, 2.0, 900.0) });
+        assert!((with(700.0) - with(0.0) - DISPLACED * pace * 700.0).abs() < 1e-6);
+    }
 }

@@ -104,3 +104,15 @@ fn a_block_takes_eight_bytes_wherever_it_is_held() {
     };
     assert_eq!((taken(104) - taken(4), taken(0)), (800, 0));
 }
+
+#[test]
+fn both_parts_of_a_run_that_was_cut_have_been_used_as_often_as_the_whole() {
+    let mut index = PrefixIndex::new(usize::MAX);
+    let a = index.sit();
+    for _ in 0..20 {
+        put(&mut index, b"abcd", a);
+    }
+    let whole = look_up(&index, b"abcd").0.weight;
+    index.expect(&chain(b"abxy"), a);
+    assert!((look_up(&index, b"abcd").0.weight - whole).abs() < 1e-9);
+}
