@@ -97,7 +97,7 @@ impl Row<'_> {
     fn read(line: &str) -> Option<Row<'_>> {
         let inner = line.strip_prefix("| ")?.strip_suffix(" |")?;
         let cells: [&str; 4] = inner.split(" | ").collect::<Vec<_>>().try_into().ok()?;
-        cells[0].trim_start_matches('T').parse::<u32>().ok().map(|_| Row { cells })
+        cells[0].trim_start_matches(['T', 'R']).parse::<u32>().ok().map(|_| Row { cells })
     }
 
     /// What stands in backquotes and can be a test's name.
