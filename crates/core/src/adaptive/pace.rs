@@ -228,7 +228,11 @@ mod tests {
         let point = |i: u32| {
             let load = f64::from(i * 7_919 % 8_000);
             let noise = f64::from(i * 31 % 17) - 8.0;
-            FirstToken { load, milliseconds: 30.0 + 0.1 * load + noise, weight: if i % 3 == 0 { 0.25 } else { 1.0 } }
+            FirstToken {
+                load,
+                milliseconds: 30.0 + 0.1 * load + noise,
+                weight: if i.is_multiple_of(3) { 0.25 } else { 1.0 },
+            }
         };
         (1..=60).map(point).collect()
     }
@@ -331,7 +335,7 @@ mod tests {
         assert!(near(one.kept(&all), FADES_WITH_OTHERS.powi(100)));
         let common = all.milliseconds_per_token();
         let faded = one.own.slope(common, OTHERS_COUNT, FADES_WITH_OTHERS.powi(100));
-        assert_eq!(one.milliseconds_per_token(&all, common), faded);
+        assert!(near(one.milliseconds_per_token(&all, common), faded));
         let before = one.own.weight;
         one.observe(seen(1_000.0, 300.0), &all);
         assert!(near(one.own.weight, before * FADES_WITH_OTHERS.powi(100) * KEPT + 1.0), "for good");

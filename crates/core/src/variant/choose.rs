@@ -175,7 +175,7 @@ impl<T: Clone> VariantState<T> {
             }
             (_, _, Strategy::RoundRobin) => {
                 let chosen = round_robin::pick(&open);
-                chosen.inspect(|pick| self.take_turn(candidates, pick.candidate))
+                chosen.inspect(|pick| self.take_turn(candidates, request.tried, pick.candidate))
             }
             (_, _, Strategy::LeastOutstandingRequests | Strategy::PrefixAware(_) | Strategy::Adaptive) => {
                 let chosen = least_outstanding::pick(&open, self.tie_cursor);

@@ -4,8 +4,8 @@
 //! equal weights that is the plain order of the list; with unequal ones the heavy are spread out, not bunched.
 
 use super::{Candidate, Open, Pick};
-use crate::Reason;
 use crate::variant::VariantState;
+use crate::{Generation, Reason};
 
 pub(super) fn pick<T>(open: &Open<'_, T>) -> Option<Pick> {
     let mut richest: Option<(Candidate, f64)> = None;
@@ -19,14 +19,16 @@ pub(super) fn pick<T>(open: &Open<'_, T>) -> Option<Pick> {
 }
 
 impl<T: Clone> VariantState<T> {
-    pub(super) fn take_turn(&mut self, candidates: &[Candidate], chosen: Candidate) {
+    /// Who can't take a request now has no turn, and saves none up for a burst.
+    pub(super) fn take_turn(&mut self, candidates: &[Candidate], tried: &[Generation], chosen: Candidate) {
         let mut sum = 0.0;
         for candidate in candidates {
             let instance = &mut self.instances[candidate.index];
-            let weight = instance.weight.get();
-            sum += weight;
-            // An instance that can't be chosen for a while must not save up for a burst.
-            instance.credit = (instance.credit + weight).min(2.0 * weight * candidates.len() as f64);
+            if instance.has_room() && !tried.contains(&instance.generation) {
+                let weight = instance.weight.get();
+                sum += weight;
+                instance.credit += weight;
+            }
         }
         self.instances[chosen.index].credit -= sum;
     }

@@ -114,3 +114,19 @@ fn the_order_of_a_key_tells_who_may_be_chosen() {
     assert_eq!(order.len(), 4);
     assert!(order.iter().all(|entry| entry.eligible == (*entry.instance.data == 3)), "{order:?}");
 }
+
+#[test]
+fn an_instance_that_was_full_for_long_does_not_get_a_burst_of_saved_up_turns() {
+    let turns = |state: &mut VariantState<usize>, n: usize| -> Vec<usize> {
+        (0..n).map(|_| choose(state, &RouteRequest::default()).instance).collect()
+    };
+    let mut state = variant(Strategy::RoundRobin, 4);
+    let max_in_flight = NonZeroU32::new(1);
+    assert!(state.update(&InstanceSpec { max_in_flight, ..InstanceSpec::new("i0") }));
+    let before = turns(&mut state, 400);
+    assert_eq!(before.iter().filter(|&&index| index == 0).count(), 1, "full after its first");
+    assert!(state.update(&InstanceSpec::new("i0")));
+    let after = turns(&mut state, 40);
+    let of_it = after.iter().filter(|&&index| index == 0).count();
+    assert!((9..=11).contains(&of_it), "{after:?}");
+}
