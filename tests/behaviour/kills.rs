@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use isotherm_store::{Records, Store, Table};
+use isotherm_store::{Store, Table};
 use isotherm_tests::{Aws, Client, Running, chat, document, eventually, run};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -146,7 +146,7 @@ async fn a_change_of_a_components_copies_goes_on() {
     router.kill();
     router = place.start();
     let named = Client::new(router.url()).with_header("x-amzn-sagemaker-inference-component", "llama");
-    named.post("/endpoints/shared/invocations", &chat("Hello", "Where?")).await.ok();
+    let _ = named.post("/endpoints/shared/invocations", &chat("Hello", "Where?")).await.ok();
     let aws = Aws::new(router.url());
     let described = aws.describe_component("llama").await;
     let counts = &described["RuntimeConfig"];

@@ -74,7 +74,7 @@ pub(super) fn of_machines(reading: &Reading) -> Vec<Figure> {
         Kind::Component { .. } | Kind::Copy { .. } => OF_COMPONENTS,
     };
     let per_gpu = |sum: Option<f64>, machine: &Machine| sum.map(|sum| sum / machine.gpus.max(1) as f64);
-    let metrics: [(&'static str, &dyn Fn(&Machine) -> Option<f64>); 6] = [
+    let metrics: [(&'static str, Measure<'_>); 6] = [
         ("CPUUtilizationNormalized", &|machine| machine.cpu),
         ("MemoryUtilization", &|machine| machine.memory),
         ("GPUUtilization", &|machine| machine.gpu),
@@ -82,12 +82,15 @@ pub(super) fn of_machines(reading: &Reading) -> Vec<Figure> {
         ("GPUMemoryUtilization", &|machine| machine.gpu_memory),
         ("GPUMemoryUtilizationNormalized", &|machine| per_gpu(machine.gpu_memory, machine)),
     ];
-    let figure = |(name, of): (&'static str, &dyn Fn(&Machine) -> Option<f64>)| {
+    let figure = |(name, of): (&'static str, Measure<'_>)| {
         let values = Summary::of_values(reading.machines.iter().filter_map(of).map(|value| (value, 1.0)))?;
         Some(Figure { namespace, name, unit: Unit::Percent, values })
     };
     metrics.into_iter().filter_map(figure).collect()
 }
+
+/// How much of a machine is used, where its engine tells.
+type Measure<'a> = &'a dyn Fn(&Machine) -> Option<f64>;
 
 /// A value that occurred so many times.
 fn times(value: f64, count: u64) -> Option<Summary> {
