@@ -309,16 +309,22 @@ mod tests {
 
     #[test]
     fn an_own_pace_that_scatters_widely_counts_as_the_common_one() {
-        let (mut all, mut one) = (Pace::default(), OwnPace::default());
-        feed(&mut all, &mut OwnPace::default(), PRIOR, 200);
-        for i in 0..200u32 {
-            let load = f64::from(i * 7_919 % 8_000);
-            let noise = 2_000.0 * (f64::from(i * 31 % 17) - 8.0) / 8.0;
-            one.observe(seen(load, 3_000.0 + 1.5 * PRIOR * load + noise), &all);
+        // Within the first, four standard errors hold the difference of the two paces, but not their sum.
+        for amplitude in [300.0, 2_000.0] {
+            let (mut all, mut one) = (Pace::default(), OwnPace::default());
+            feed(&mut all, &mut OwnPace::default(), PRIOR, 200);
+            for i in 0..200u32 {
+                let load = f64::from(i * 7_919 % 8_000);
+                let noise = amplitude * (f64::from(i * 31 % 17) - 8.0) / 8.0;
+                one.observe(seen(load, 3_000.0 + 1.5 * PRIOR * load + noise), &all);
+            }
+            let common = all.milliseconds_per_token();
+            let own = one.own.slope(common, OTHERS_COUNT, 1.0);
+            assert!(!(common / SAME..common * SAME).contains(&own), "{amplitude}: {own}");
+            let unsure = STANDARD_ERRORS * one.own.standard_error(1.0);
+            assert_eq!(unsure < own + common, amplitude < 1_000.0, "{amplitude}: {unsure}");
+            assert_eq!(one.milliseconds_per_token(&all, common), common, "{amplitude}");
         }
-        let common = all.milliseconds_per_token();
-        assert!(!(common / SAME..common * SAME).contains(&one.own.slope(common, OTHERS_COUNT, 1.0)));
-        assert_eq!(one.milliseconds_per_token(&all, common), common);
     }
 
     #[test]
