@@ -99,25 +99,28 @@ class Aws:
 
 
 class Load:
-    """Eight callers, each with a prefix of its own, one request after the other."""
+    """Callers with a prefix of their own each, one request after the other; what `ask` raises is a failure."""
 
-    def __init__(self, aws, endpoint):
-        self.aws, self.endpoint = aws, endpoint
+    def __init__(self, aws, endpoint, callers=8, ask=None):
+        self.aws, self.endpoint, self.ask = aws, endpoint, ask or self.invoke
         self.done, self.failures = 0, []
         self.over = threading.Event()
-        self.threads = [threading.Thread(target=self._call, args=(number,)) for number in range(8)]
+        self.threads = [threading.Thread(target=self._call, args=(number,)) for number in range(callers)]
+
+    def invoke(self, body):
+        self.aws.invoke(self.endpoint, body)[0]["Body"].read()
 
     def _call(self, number):
         while not self.over.is_set():
             try:
-                self.aws.invoke(self.endpoint, question(self.done, about=number))[0]["Body"].read()
+                self.ask(question(self.done, about=number))
                 self.done += 1
             except Exception as failure:
                 self.failures.append(failure)
 
-    def wait_for(self, more):
+    def wait_for(self, more, within=15):
         wanted = self.done + more
-        eventually(lambda: self.done >= wanted)
+        eventually(lambda: self.done >= wanted, within=within)
 
     def __enter__(self):
         for thread in self.threads:

@@ -2,52 +2,24 @@
 descriptions say of a strategy that runs as another one."""
 
 import json
-import threading
 
-from aws_clients import ROLE, eventually, question, variant
+from aws_clients import ROLE, Load, eventually, variant
 
 ONE = {"Type": "INSTANCE_COUNT", "Value": 1}
 
 
-class Streams:
+def streams_of(aws, endpoint):
     """Twelve callers, each with one stream after the other; one that does not end with its `[DONE]` is a failure."""
 
-    def __init__(self, aws, endpoint):
-        self.aws, self.endpoint = aws, endpoint
-        self.done, self.failures = 0, []
-        self.over = threading.Event()
-        self.threads = [threading.Thread(target=self._call, args=(number,)) for number in range(12)]
-
-    def _call(self, number):
-        while not self.over.is_set():
-            try:
-                self.stream(number)
-                self.done += 1
-            except Exception as failure:
-                self.failures.append(failure)
-
-    def stream(self, number):
-        text = question(self.done, about=number)["inputs"]
-        body = {"messages": [{"role": "user", "content": text}], "max_tokens": 60, "stream": True}
-        answer = self.aws.runtime.invoke_endpoint_with_response_stream(
-            EndpointName=self.endpoint, ContentType="application/json", Body=json.dumps(body)
+    def ask(body):
+        body = {"messages": [{"role": "user", "content": body["inputs"]}], "max_tokens": 60, "stream": True}
+        answer = aws.runtime.invoke_endpoint_with_response_stream(
+            EndpointName=endpoint, ContentType="application/json", Body=json.dumps(body)
         )
         events = b"".join(event["PayloadPart"]["Bytes"] for event in answer["Body"])
         assert events.endswith(b"data: [DONE]\n\n"), events[-200:]
 
-    def wait_for(self, more):
-        wanted = self.done + more
-        eventually(lambda: self.done >= wanted, within=60)
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        for thread in self.threads:
-            thread.join()
+    return Load(aws, endpoint, callers=12, ask=ask)
 
 
 def rolling(wait, alarm):
@@ -82,8 +54,8 @@ def test_a_rolling_update_bakes_each_batch_and_an_alarm_takes_it_back_and_no_str
         return pending.get("CurrentInstanceCount", 0), stages
 
     before = set(aws.router.instances(name))
-    with Streams(aws, name) as streams:
-        streams.wait_for(12)
+    with streams_of(aws, name) as streams:
+        streams.wait_for(12, within=60)
         update(EndpointName=name, EndpointConfigName="rolled-2", DeploymentConfig=rolling(1, "rolled-slow"))
         seen = []
 
@@ -109,21 +81,21 @@ def test_a_rolling_update_bakes_each_batch_and_an_alarm_takes_it_back_and_no_str
         assert described["EndpointConfigName"] == "rolled-2"
         assert described["ProductionVariants"][0]["CurrentInstanceCount"] == 4
         assert len(set(aws.router.instances(name)) & serving) >= 3, "what was there before serves on"
-        streams.wait_for(24)
+        streams.wait_for(24, within=60)
     assert streams.failures == [] and streams.done > 50
     cloudwatch.delete_alarms(AlarmNames=["rolled-slow"])
 
 
 def test_scaling_in_under_streams_breaks_none(aws):
     name = aws.deploy("shrunk", variant("shrunk", InitialInstanceCount=4))
-    with Streams(aws, name) as streams:
-        streams.wait_for(24)
+    with streams_of(aws, name) as streams:
+        streams.wait_for(24, within=60)
         for count in (2, 4, 1):
             desired = [{"VariantName": "AllTraffic", "DesiredInstanceCount": count}]
             aws.sagemaker.update_endpoint_weights_and_capacities(EndpointName=name, DesiredWeightsAndCapacities=desired)
             described = aws.wait_in_service(name)["ProductionVariants"][0]
             assert described["CurrentInstanceCount"] == count == len(aws.router.instances(name))
-            streams.wait_for(24)
+            streams.wait_for(24, within=60)
     assert streams.failures == []
 
 

@@ -2,11 +2,11 @@
 goes, and no request fails meanwhile."""
 
 import json
-import threading
+from contextlib import contextmanager
 
 import pytest
 
-from aws_clients import ROLE, Aws, eventually, question, variant
+from aws_clients import ROLE, Aws, Load, eventually, variant
 
 # Sixty times faster than on AWS, as far as metrics go: their finest period is ten seconds.
 CONFIGURATION = """
@@ -23,34 +23,17 @@ def fast(start, tmp_path_factory):
     return Aws(start("serve", "--config", str(configuration)).url)
 
 
-class Callers:
-    """Callers with one request after the other, of which each is half a second of an engine's work."""
+@contextmanager
+def calling(aws, callers, endpoint, **members):
+    """Callers of whose requests each is half a second of an engine's work, and none may fail."""
 
-    def __init__(self, aws, count, endpoint, **members):
-        self.aws, self.endpoint, self.members = aws, endpoint, members
-        self.done, self.failures = 0, []
-        self.over = threading.Event()
-        self.threads = [threading.Thread(target=self._call, args=(number,)) for number in range(count)]
+    def ask(body):
+        body |= {"parameters": {"max_new_tokens": 20}}
+        assert json.loads(aws.invoke(endpoint, body, **members)[0]["Body"].read())
 
-    def _call(self, number):
-        while not self.over.is_set():
-            try:
-                body = question(self.done, about=number) | {"parameters": {"max_new_tokens": 20}}
-                assert json.loads(self.aws.invoke(self.endpoint, body, **self.members)[0]["Body"].read())
-                self.done += 1
-            except Exception as failure:
-                self.failures.append(failure)
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        for thread in self.threads:
-            thread.join()
-        assert self.failures == [] and self.done > 0
+    with Load(aws, endpoint, callers, ask) as load:
+        yield
+    assert load.failures == [] and load.done > 0
 
 
 def track(scaling, resource, dimension, metric):
@@ -106,9 +89,9 @@ def test_load_above_the_target_scales_out_and_its_end_scales_in(fast):
 
     component = {"InferenceComponentName": "copied"}
     # A little goes on all the time, also while instances and copies leave.
-    with Callers(fast, 1, "tracked"), Callers(fast, 1, "hosting", **component):
+    with calling(fast, 1, "tracked"), calling(fast, 1, "hosting", **component):
         assert (instances("tracked"), copies(), instances("hosting")) == (1, 1, 1)
-        with Callers(fast, 9, "tracked"), Callers(fast, 9, "hosting", **component):
+        with calling(fast, 9, "tracked"), calling(fast, 9, "hosting", **component):
             eventually(lambda: (instances("tracked"), copies(), instances("hosting")) == (3, 3, 3), within=60)
         eventually(lambda: (instances("tracked"), copies(), instances("hosting")) == (1, 1, 1), within=90)
     for resource in ("endpoint/tracked/variant/AllTraffic", "inference-component/copied"):

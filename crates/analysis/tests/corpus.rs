@@ -1,20 +1,13 @@
 //! Replays the saved corpus of the fuzz target `log`.
 
-use std::path::Path;
-
 #[expect(unreachable_pub, reason = "for the fuzz targets it is a library")]
 #[path = "../../../fuzz/src/log.rs"]
 mod fuzz;
+#[expect(unreachable_pub, reason = "it stands beside the fuzz targets' library")]
+#[path = "../../../fuzz/src/replay.rs"]
+mod replay;
 
 #[test]
 fn every_log_is_read_or_refused() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/log");
-    let mut replayed = 0;
-    for entry in folder.read_dir().expect("the corpus is part of the repository") {
-        let path = entry.expect("a readable folder").path();
-        println!("{}", path.display());
-        fuzz::check_log(&std::fs::read(&path).expect("a readable file"));
-        replayed += 1;
-    }
-    assert!(replayed > 0, "{} is empty", folder.display());
+    replay::replay("log", fuzz::check_log);
 }

@@ -1,20 +1,13 @@
 //! Replays the saved corpus of the fuzz target `metrics_page`.
 
-use std::path::Path;
-
 #[expect(unreachable_pub, reason = "for the fuzz targets it is a library")]
 #[path = "../../../fuzz/src/metrics_page.rs"]
 mod fuzz;
+#[expect(unreachable_pub, reason = "it stands beside the fuzz targets' library")]
+#[path = "../../../fuzz/src/replay.rs"]
+mod replay;
 
 #[test]
 fn every_page_is_read_or_left() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/metrics_page");
-    let mut replayed = 0;
-    for entry in folder.read_dir().expect("the corpus is part of the repository") {
-        let path = entry.expect("a readable folder").path();
-        println!("{}", path.display());
-        fuzz::check_metrics_page(&std::fs::read(&path).expect("a readable file"));
-        replayed += 1;
-    }
-    assert!(replayed > 0, "{} is empty", folder.display());
+    replay::replay("metrics_page", fuzz::check_metrics_page);
 }

@@ -1,6 +1,5 @@
 //! Replays the saved corpus of the fuzz targets, and the files of JSONTestSuite.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use isotherm_wire::api::Api;
@@ -11,18 +10,11 @@ use serde_json::Value;
 #[path = "../../../fuzz/src/wire.rs"]
 mod fuzz;
 
-/// Runs `check` over every saved input of a fuzz target.
-fn replay(target: &str, check: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let mut replayed = 0;
-    for entry in folder.read_dir().expect("the corpus is part of the repository") {
-        let path = entry.expect("a readable folder").path();
-        println!("{}", path.display());
-        check(&std::fs::read(&path).expect("a readable file"));
-        replayed += 1;
-    }
-    assert!(replayed > 0, "{} is empty", folder.display());
-}
+#[expect(unreachable_pub, reason = "it stands beside the fuzz targets' library")]
+#[path = "../../../fuzz/src/replay.rs"]
+mod replay;
+
+use replay::replay;
 
 #[test]
 fn every_saved_body_is_described() {
