@@ -12,7 +12,7 @@ use isotherm_proxy::{DataPlane, Settings};
 use isotherm_telemetry::{AccessLog, Metrics};
 use isotherm_wire::aws::AwsService;
 
-use crate::client::{Answer, Client};
+use crate::client::{Answer, Client, get};
 use crate::origin::Origin;
 
 pub(crate) struct Router {
@@ -87,6 +87,12 @@ impl Router {
         let mut client = self.connect().await;
         client.send(request).await;
         client.answer().await
+    }
+
+    /// Waits until every client that has connected so far is accepted, one that has left since too. They are accepted in
+    /// their order, by one thread: once this one is answered, none of them comes late.
+    pub(crate) async fn accepts_all(&self) {
+        assert_eq!(self.ask(get("/health")).await.status, 200);
     }
 
     /// The value of a metric, summed over the series whose labels hold all of these.
