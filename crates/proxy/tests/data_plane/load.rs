@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isotherm_core::Evidence;
 use tokio::sync::Semaphore;
 
-use crate::client::{Client, chat, get, post};
+use crate::client::{Client, chat, get, post, until};
 use crate::origin::{EVENTS, Origin, Step, chunk, json};
 use crate::router::Router;
+use crate::stopwatch::Stopwatch;
 
 const TOKEN: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
 
@@ -57,13 +58,7 @@ fn counts(router: &Router) -> BTreeMap<String, u32> {
 }
 
 async fn counted(router: &Router, all: u32) {
-    for _ in 0..2_500 {
-        if counts(router).values().sum::<u32>() == all {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    panic!("{:?}, not {all} in all", counts(router));
+    until(&format!("{all} in all are under way"), || counts(router).values().sum::<u32>() == all).await;
 }
 
 /// A prompt of its own, as long as a document.
@@ -120,7 +115,7 @@ async fn one_beginning_fills_its_homes_one_after_the_other_and_then_all_evenly()
 async fn a_cold_burst_of_equals_is_computed_on_few_instances_through_the_front_door() {
     let origins = hanging(8, "").await;
     let router = before(&origins, "strategy: ADAPTIVE");
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let one = document(0);
     let _burst = under_way(&router, vec![one; 32]).await;
     let used = counts(&router).values().filter(|&&count| count > 0).count();
@@ -195,9 +190,7 @@ async fn routers_that_know_nothing_of_each_other_do_not_all_pick_the_same_instan
             clients.push(under_way(router, (0..16).map(|burst| document(100 * number + burst))).await);
         }
         let asked = || origins.iter().map(|origin| origin.seen().len()).collect::<Vec<_>>();
-        while asked().iter().sum::<usize>() < 64 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        until("all are asked", || asked().iter().sum::<usize>() == 64).await;
         let asked = asked();
         // 64 over eight: by chance alone, two thirds of them get between 5 and 11.
         assert!(asked.iter().all(|&count| count <= 16), "{routing}: {asked:?}");
@@ -245,12 +238,7 @@ async fn a_request_counts_where_it_runs_and_nowhere_else_once_it_was_resent() {
     let router = before(&origins, "");
     let mut client = router.connect().await;
     client.send(chat("x")).await;
-    for _ in 0..2_500 {
-        if origins.iter().all(|origin| origin.seen().len() == 1) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    until("each was asked once", || origins.iter().all(|origin| origin.seen().len() == 1)).await;
     let counts: Vec<u32> = counts(&router).into_values().collect();
     assert!(counts == [0, 1] || counts == [1, 0], "{counts:?}");
 }
@@ -265,15 +253,13 @@ async fn an_instance_that_accepts_and_never_answers_holds_up_only_its_own() {
     while origins[0].seen().is_empty() {
         let (mut client, before) = (router.connect().await, origins[1].seen().len());
         client.send(chat("x")).await;
-        while origins[0].seen().is_empty() && origins[1].seen().len() == before {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        until("one is asked", || !origins[0].seen().is_empty() || origins[1].seen().len() > before).await;
         if origins[0].seen().is_empty() {
             client.answer().await;
         }
         stuck.push(client);
     }
-    let asked = Instant::now();
+    let asked = Stopwatch::start();
     for number in 0..50 {
         let answer = router.ask(document(number)).await;
         assert_eq!((answer.status, answer.header("x-isotherm-instance")), (200, Some("b")));
@@ -317,7 +303,7 @@ async fn two_thousand_instances_are_no_limit() {
         let variant = format!("        routing: {{ strategy: {strategy} }}\n        instances:\n{instances}");
         let router = Router::with_variant(&variant, "");
         let mut client = router.connect().await;
-        let asked = Instant::now();
+        let asked = Stopwatch::start();
         let mut used = std::collections::BTreeSet::new();
         for number in 0..200 {
             client.send(document(number)).await;
