@@ -51,7 +51,7 @@ async fn a_wrong_method_is_405() {
     let answer = router.ask(get("/v1/chat/completions")).await;
     assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")));
     assert!(answer.text().contains(r#""code":"method_not_allowed""#), "{}", answer.text());
-    assert_eq!(router.ask("CONNECT x:443 HTTP/1.1\r\nhost: x\r\n\r\n").await.status, 404);
+    assert_eq!(router.ask("CONNECT x:443 HTTP/1.1\r\nhost: x\r\n\r\n").await.status, 400);
     assert!(origin.seen().is_empty());
 }
 

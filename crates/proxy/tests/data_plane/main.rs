@@ -32,6 +32,7 @@ mod include_usage;
 mod json_corpus;
 mod limits;
 mod load;
+mod messages;
 mod models_and_health;
 mod overload;
 mod places;
