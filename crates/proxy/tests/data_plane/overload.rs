@@ -154,7 +154,7 @@ async fn a_flood_of_ten_times_what_fits_is_answered_or_shed_and_leaves_nothing()
     let answer = vec![Step::Pause(Duration::from_millis(5)), Step::Send(json(200, "{}").into_bytes())];
     let origin = Origin::start(move |_| answer.clone()).await;
     let instances = format!("        instances: [{{ id: a, url: \"{}\", max_in_flight: 4 }}]\n", origin.url());
-    let top = "limits: { queue: { max_waiting: 16, timeout: 2s } }\n";
+    let top = "limits: { queue: { max_waiting: 16, timeout: 30s } }\n";
     let router = Arc::new(Router::with_variant(&instances, top));
     let begun = Stopwatch::start();
     let mut clients = tokio::task::JoinSet::new();
