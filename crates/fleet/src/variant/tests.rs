@@ -217,8 +217,8 @@ fn a_tenant_that_fills_the_queue_makes_way_for_another_and_the_lower_priority_fo
     assert_eq!(left, [[true; 8].as_slice(), &[false; 2]].concat());
 }
 
-#[test]
-fn room_goes_to_whose_home_it_is_and_to_others_only_after_a_while() {
+#[tokio::test(start_paused = true)]
+async fn room_goes_to_whose_home_it_is_and_to_others_only_after_a_while() {
     let variant = variant(2);
     let of = |key: u128| RouteRequest { key: Some(isotherm_core::PrefixKey::from_u128(key)), ..ANY };
     let now = variant.clock().now();
@@ -233,7 +233,7 @@ fn room_goes_to_whose_home_it_is_and_to_others_only_after_a_while() {
     drop(on_a);
     assert!(look(&mut of_b).is_pending(), "it waits for its home a moment longer");
     assert_eq!(choose(&variant, &at_b).unwrap_err(), Refusal::Full, "no newcomer goes before it");
-    std::thread::sleep(LONGEST_FOR_HOME);
+    tokio::time::advance(LONGEST_FOR_HOME).await;
     of_b.look_elsewhere();
     let Poll::Ready(Ok(placement)) = look(&mut of_b) else { panic!("any room will do by now") };
     assert_eq!(placement.decision.chosen.as_str(), "a");

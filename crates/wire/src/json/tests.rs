@@ -90,16 +90,21 @@ fn tells_what_is_wrong_and_where() {
 
 #[test]
 fn depth_costs_neither_stack_nor_time() {
-    let begun = Instant::now();
-    let depth = 100_000;
-    let open = "[".repeat(depth);
-    assert_eq!(check(open.as_bytes()).map_err(|malformed| malformed.offset), Err(depth));
-    assert_eq!(check(format!("{open}{}", "]".repeat(depth)).as_bytes()), Ok(()));
-    let objects = format!("{}1{}", r#"[{"a":"#.repeat(depth), "}]".repeat(depth));
-    assert_eq!(check(objects.as_bytes()), Ok(()));
-    let wrong = format!("{open}{}", "}".repeat(depth));
-    assert_eq!(check(wrong.as_bytes()).map_err(|malformed| malformed.offset), Err(depth));
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    let took = || {
+        let begun = Instant::now();
+        let depth = 100_000;
+        let open = "[".repeat(depth);
+        assert_eq!(check(open.as_bytes()).map_err(|malformed| malformed.offset), Err(depth));
+        assert_eq!(check(format!("{open}{}", "]".repeat(depth)).as_bytes()), Ok(()));
+        let objects = format!("{}1{}", r#"[{"a":"#.repeat(depth), "}]".repeat(depth));
+        assert_eq!(check(objects.as_bytes()), Ok(()));
+        let wrong = format!("{open}{}", "}".repeat(depth));
+        assert_eq!(check(wrong.as_bytes()).map_err(|malformed| malformed.offset), Err(depth));
+        begun.elapsed()
+    };
+    // The machine may pause within one: what it costs is the least of three.
+    let least = took().min(took()).min(took());
+    assert!(least < Duration::from_secs(2), "{least:?}");
 }
 
 #[test]
