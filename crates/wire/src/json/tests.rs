@@ -144,7 +144,7 @@ fn long_text_is_never_split_inside_a_character() {
         let literal = format!("\"{text}\"");
         let mut pieces = Vec::new();
         let value = Cursor::new(literal.as_bytes()).value().expect("a value");
-        value.string().expect("a string").pieces(&mut String::new(), &mut |piece| {
+        value.string().expect("a string").pieces(&mut Vec::new(), &mut |piece| {
             pieces.push(piece.to_owned());
             true
         });
@@ -167,7 +167,7 @@ fn decoding_stops_when_no_more_is_wanted() {
     let literal = format!("\"{}\"", "abc\\n".repeat(100_000));
     let mut taken = 0;
     let value = Cursor::new(literal.as_bytes()).value().expect("a value");
-    let wants_more = value.string().expect("a string").pieces(&mut String::new(), &mut |piece| {
+    let wants_more = value.string().expect("a string").pieces(&mut Vec::new(), &mut |piece| {
         taken += piece.len();
         false
     });
@@ -313,7 +313,7 @@ proptest! {
         watched(&bytes, &[]);
         let raw = RawString::new(&bytes);
         let mut pieces = String::new();
-        raw.pieces(&mut String::new(), &mut |piece| { pieces.push_str(piece); true });
+        raw.pieces(&mut Vec::new(), &mut |piece| { pieces.push_str(piece); true });
         prop_assert_eq!(pieces, raw.decode().into_owned());
     }
 
