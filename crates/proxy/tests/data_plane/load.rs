@@ -14,6 +14,25 @@ use crate::stopwatch::Stopwatch;
 
 const TOKEN: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
 
+/// Every path that passes a body on, one that is only allowed among them.
+const PATHS: [&str; 11] = [
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/responses",
+    "/v1/embeddings",
+    "/v1/messages",
+    "/v1/rerank",
+    "/v1/score",
+    "/invocations",
+    "/v1/audio/speech",
+    "/endpoints/chat/invocations",
+    "/endpoints/chat/invocations-response-stream",
+];
+const ALLOWED: &str = "allow_paths: [/v1/audio/speech]\n";
+/// A body that each of them understands.
+const BODY: &str =
+    r#"{"messages":[],"prompt":"x","input":"x","query":"x","documents":["x"],"text_1":"x","text_2":"x"}"#;
+
 /// Instances that never answer, or stream on for ever once they have begun.
 async fn hanging(count: usize, begun: &str) -> Vec<Origin> {
     let mut origins = Vec::new();
@@ -33,11 +52,15 @@ async fn answering(count: usize) -> Vec<Origin> {
 }
 
 fn before(origins: &[Origin], routing: &str) -> Router {
+    before_with(origins, routing, "")
+}
+
+fn before_with(origins: &[Origin], routing: &str, top: &str) -> Router {
     let instances: String = ('a'..='z')
         .zip(origins)
         .map(|(id, origin)| format!("          - {{ id: {id}, url: \"{}\" }}\n", origin.url()))
         .collect();
-    Router::with_variant(&format!("        routing: {{ {routing} }}\n        instances:\n{instances}"), "")
+    Router::with_variant(&format!("        routing: {{ {routing} }}\n        instances:\n{instances}"), top)
 }
 
 /// Requests that are sent at once and stay under way.
@@ -69,27 +92,23 @@ fn document(number: usize) -> String {
 #[tokio::test]
 async fn every_path_counts_what_is_under_way_and_gives_it_back() {
     let origins = hanging(1, "").await;
-    let top = "allow_paths: [/v1/audio/speech]\n";
-    let router = Router::before(&[&origins[0]], top);
-    let paths = [
-        "/v1/chat/completions",
-        "/v1/completions",
-        "/v1/responses",
-        "/v1/embeddings",
-        "/v1/messages",
-        "/v1/rerank",
-        "/v1/score",
-        "/invocations",
-        "/v1/audio/speech",
-        "/endpoints/chat/invocations",
-        "/endpoints/chat/invocations-response-stream",
-    ];
-    let body = r#"{"messages":[],"prompt":"x","input":"x","query":"x","documents":["x"],"text_1":"x","text_2":"x"}"#;
-    for path in paths {
-        let client = under_way(&router, [post(path, body)]).await;
+    let router = Router::before(&[&origins[0]], ALLOWED);
+    for path in PATHS {
+        let client = under_way(&router, [post(path, BODY)]).await;
         assert_eq!(counts(&router)["a"], 1, "{path}");
         drop(client);
         counted(&router, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_burst_of_equals_uses_every_instance_on_every_path() {
+    let origins = hanging(4, "").await;
+    for path in PATHS {
+        let router = before_with(&origins, "concurrency_threshold: 2", ALLOWED);
+        let _burst = under_way(&router, vec![post(path, BODY); 32]).await;
+        // A quarter above the mean is the bound, once all have as many as the threshold.
+        assert!(counts(&router).values().all(|count| (2..=11).contains(count)), "{path}: {:?}", counts(&router));
     }
 }
 
@@ -129,16 +148,27 @@ async fn one_busy_instance_does_not_end_the_affinity_of_others() {
     let _hot = under_way(&router, vec![document(0); 70]).await;
     let hot = counts(&router).into_iter().max_by_key(|(_, count)| *count).unwrap();
     assert_eq!(hot.1, 70, "{:?}", counts(&router));
-    // Each other document has its home where it would be without that load, and stays there.
     let quiet_origins = answering(4).await;
     let quiet = before(&quiet_origins, "concurrency_threshold: 100");
+    let home = async |number| quiet.ask(document(number)).await.header("x-isotherm-instance").unwrap().to_owned();
+    // Two on each of the others: 70, 2, 2, 2.
+    let (mut few, mut number) = (Vec::new(), 100);
+    while few.len() < 6 {
+        let there = counts(&router)[&home(number).await];
+        if there < 2 {
+            few.extend(under_way(&router, [document(number)]).await);
+        }
+        number += 1;
+    }
+    assert!(counts(&router).values().all(|&count| matches!(count, 2 | 70)), "{:?}", counts(&router));
+    // Each other document has its home where it would be without that load, and stays there.
     for number in 1..20 {
-        let home = quiet.ask(document(number)).await.header("x-isotherm-instance").unwrap().to_owned();
+        let home = home(number).await;
         let before = counts(&router)[&home];
         let one = under_way(&router, [document(number)]).await;
         assert_eq!(counts(&router)[&home], before + 1, "document {number} is at home at {home}");
         drop(one);
-        counted(&router, 70).await;
+        counted(&router, 76).await;
     }
 }
 
@@ -239,8 +269,11 @@ async fn a_request_counts_where_it_runs_and_nowhere_else_once_it_was_resent() {
     let mut client = router.connect().await;
     client.send(chat("x")).await;
     until("each was asked once", || origins.iter().all(|origin| origin.seen().len() == 1)).await;
-    let counts: Vec<u32> = counts(&router).into_values().collect();
-    assert!(counts == [0, 1] || counts == [1, 0], "{counts:?}");
+    let now: Vec<u32> = counts(&router).into_values().collect();
+    assert!(now == [0, 1] || now == [1, 0], "{now:?}");
+    // Its end is that of the second attempt, and of nothing else.
+    drop(client);
+    counted(&router, 0).await;
 }
 
 #[tokio::test]
