@@ -35,22 +35,26 @@ impl<'a> Cursor<'a> {
     /// The next byte that is no white space; the cursor comes to stand on it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
-        match self.bytes.get(self.at) {
-            Some(&byte) if is_white_space(byte) => self.peek_behind_white_space(),
-            Some(&byte) => Some(byte),
-            None => None,
+        let byte = self.bytes.get(self.at).copied()?;
+        if !is_white_space(byte) {
+            return Some(byte);
+        }
+        self.at += 1;
+        // Behind a comma or a colon there is one space, if any.
+        match self.bytes.get(self.at).copied() {
+            Some(byte) if is_white_space(byte) => self.peek_behind_white_space(),
+            other => other,
         }
     }
 
-    /// The same where white space stands. One character of it is usual; a long run passes many at once.
+    /// The same where more white space stands, which may be megabytes.
+    #[cold]
     fn peek_behind_white_space(&mut self) -> Option<u8> {
-        self.at += 1;
-        let rest = &self.bytes[self.at..];
-        if rest.first().copied().is_some_and(is_white_space) {
-            let white = |block: &&[u8; BLOCK]| block.iter().fold(true, |all, &byte| all & is_white_space(byte));
-            self.at += rest.as_chunks::<BLOCK>().0.iter().take_while(white).count() * BLOCK;
-            self.at += self.bytes[self.at..].iter().take_while(|&&byte| is_white_space(byte)).count();
-        }
+        let is_white = |byte: u8| (byte == b' ') | (byte == b'\t') | (byte == b'\n') | (byte == b'\r');
+        let blocks = self.bytes[self.at..].as_chunks::<BLOCK>().0.iter();
+        self.at +=
+            BLOCK * blocks.take_while(|block| block.iter().fold(true, |all, &byte| all & is_white(byte))).count();
+        self.at += self.bytes[self.at..].iter().take_while(|&&byte| is_white_space(byte)).count();
         self.bytes.get(self.at).copied()
     }
 
@@ -186,12 +190,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// How much white space is passed at once.
+/// How much white space is passed at once where it goes on, in bytes.
 const BLOCK: usize = 32;
 
 #[inline]
 fn is_white_space(byte: u8) -> bool {
-    (byte == b' ') | (byte == b'\t') | (byte == b'\n') | (byte == b'\r')
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// How many values are passed one by one. Beyond, only where the outermost of them ends is looked for.
@@ -227,6 +231,13 @@ fn short_plain(bytes: &[u8]) -> Option<usize> {
 
 /// How far strings are looked at by eight bytes.
 const SHORT: usize = 32;
+
+/// Where a byte stands among eight for the first time.
+#[inline]
+pub(super) fn first_among_eight(eight: [u8; 8], wanted: u8) -> Option<usize> {
+    let found = zero_bytes(u64::from_le_bytes(eight) ^ (EACH * u64::from(wanted)));
+    (found != 0).then_some(found.trailing_zeros() as usize / 8)
+}
 
 /// Sets the high bit of bytes that are zero. The lowest bit that is set is right; above it others may be set too.
 #[inline]

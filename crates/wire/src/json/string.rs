@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
+use super::cursor::first_among_eight;
+
 /// The longest piece in which text is decoded: bounds the work done for a reader that wants only a beginning.
 const PIECE: usize = 4096;
 
@@ -146,13 +148,10 @@ fn unescape_first<'a>(rest: &'a [u8], text: &mut Vec<u8>) -> &'a [u8] {
             &rest[width..]
         }
     };
-    match behind.iter().take(WORTH_A_SEARCH).position(|&byte| byte == b'\\') {
-        Some(near) => {
-            behind[..near].iter().for_each(|&byte| text.push(byte));
-            &behind[near..]
-        }
-        None => behind,
-    }
+    let near = behind.first_chunk().and_then(|eight| first_among_eight(*eight, b'\\'));
+    let (plain, rest) = behind.split_at(near.unwrap_or(0));
+    plain.iter().for_each(|&byte| text.push(byte));
+    rest
 }
 
 /// The beginning of `bytes`, at most `limit` long (4 or more), that splits no UTF-8 sequence.
