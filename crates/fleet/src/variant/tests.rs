@@ -12,7 +12,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 use super::{Bounds, LONGEST_FOR_HOME, NotPlaced, Placement, Rank, Variant, Waiting};
-use crate::testing::{fleet, one_variant, variant as first_variant};
+use crate::testing::{FakeInstance, Reply, eventually, fleet, one_variant, variant as first_variant};
 
 const ANY: RouteRequest<'static> =
     RouteRequest { key: None, prompt: None, model: None, pinned: None, within: None, tried: &[] };
@@ -75,6 +75,30 @@ fn a_slot_counts_until_it_is_dropped() {
     drop(placement);
     assert_eq!(in_flight(&variant), [0, 0]);
     assert_eq!(instance.metrics().in_flight().get(), 0);
+}
+
+#[tokio::test]
+async fn neither_probes_nor_an_engine_that_says_it_is_full_change_a_count_or_stop_a_request() {
+    let engine = FakeInstance::start().await;
+    let full = "vllm:num_requests_running 1000\nvllm:num_requests_waiting 100000\nvllm:kv_cache_usage_perc 1.0\n";
+    engine.answer("/metrics", Reply::Http(200, full.to_owned()));
+    let settings = "health: {interval: 10ms, timeout: 40ms}, engine_metrics: {interval: 10ms, timeout: 20ms},";
+    let fleet = fleet(&one_variant(settings, &[&format!("{{url: '{}'}}", engine.url())]));
+    let variant = first_variant(&fleet);
+    let held: Vec<_> = (0..5).map(|_| choose(&variant, &ANY).unwrap()).collect();
+    let _tasks = fleet.spawn();
+    let report = || variant.instances(variant.clock().now()).remove(0).instance.engine();
+    eventually("it says that it is full", || report().figures.is_some()).await;
+    // Three times as many as some gateway took to begin anew.
+    eventually("probed often", || engine.times_asked("/health") >= 30).await;
+    assert_eq!(in_flight(&variant), [5]);
+    // And from then on says nothing.
+    engine.answer("/metrics", Reply::Nothing);
+    eventually("its figures are old", || report().problem.is_some()).await;
+    let another = choose(&variant, &ANY).unwrap();
+    assert_eq!(in_flight(&variant), [6]);
+    drop((held, another));
+    assert_eq!(in_flight(&variant), [0]);
 }
 
 #[test]
