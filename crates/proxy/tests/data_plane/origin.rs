@@ -229,6 +229,15 @@ async fn answer(stream: &mut TcpStream, steps: Vec<Step>) -> Ended {
     }
 }
 
+/// An address at which nobody listens, and nobody else will: it is taken for as long as the test's process lives.
+pub(crate) fn nobody() -> SocketAddr {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    std::mem::forget(socket);
+    address
+}
+
 /// With room for as many that wait to be accepted as real engines have.
 fn listen(address: SocketAddr) -> TcpListener {
     let socket = TcpSocket::new_v4().unwrap();

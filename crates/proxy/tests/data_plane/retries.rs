@@ -1,6 +1,5 @@
 //! The retry rules, each with the number of times that instances are asked.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use isotherm_core::Availability;
 use tokio::sync::Notify;
 
 use crate::client::{Answer, chat};
-use crate::origin::{END, EVENTS, Origin, Seen, Step, chunk, json};
+use crate::origin::{END, EVENTS, Origin, Seen, Step, chunk, json, nobody};
 use crate::router::Router;
 
 /// Two instances; whichever is asked first plays `first`, every later request is answered by `later`.
@@ -52,11 +51,6 @@ fn send(text: &str) -> Vec<Step> {
 
 fn send_and_close(text: &str) -> Vec<Step> {
     vec![Step::Send(text.as_bytes().to_vec()), Step::Close]
-}
-
-/// An address at which nothing listens, and nothing will.
-fn nobody() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 #[tokio::test]
