@@ -55,7 +55,7 @@ fn router_with(engines: &Engines, top: &str) -> (tempfile::TempDir, Running) {
 #[tokio::test]
 async fn readiness_ends_at_once_and_new_requests_are_taken_until_the_delay_is_over() {
     let engines = Engines::start(2, &["--speed", "50"]);
-    let (_folder, mut router) = router_with(&engines, "timeouts: { shutdown_delay: 1500ms }\n");
+    let (_folder, mut router) = router_with(&engines, "timeouts: { shutdown_delay: 4s }\n");
     let (client, admin) = (Client::new(router.url()), Client::new(router.admin()));
     assert_eq!(admin.get("/readyz").await.status, 200);
     let interrupted = Instant::now();
@@ -71,11 +71,11 @@ async fn readiness_ends_at_once_and_new_requests_are_taken_until_the_delay_is_ov
         assert_eq!(answer.status, 200, "{:?} after the signal", interrupted.elapsed());
         answered += 1;
     }
-    assert!(interrupted.elapsed() >= Duration::from_millis(1_500), "refused {:?} after it", interrupted.elapsed());
+    assert!(interrupted.elapsed() >= Duration::from_secs(4), "refused {:?} after it", interrupted.elapsed());
     assert!(answered > 0, "none was taken");
     let status = tokio::task::spawn_blocking(move || router.wait(ENDS_WITHIN)).await.expect("waited");
     assert_eq!(status.code(), Some(0));
-    assert!(interrupted.elapsed() >= Duration::from_millis(1_500));
+    assert!(interrupted.elapsed() >= Duration::from_secs(4));
 }
 
 #[tokio::test]
