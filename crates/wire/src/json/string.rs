@@ -148,6 +148,9 @@ fn unescape_first<'a>(rest: &'a [u8], text: &mut Vec<u8>) -> &'a [u8] {
             &rest[width..]
         }
     };
+    if behind.first() == Some(&b'\\') {
+        return behind;
+    }
     let near = behind.first_chunk().and_then(|eight| first_among_eight(*eight, b'\\'));
     let (plain, rest) = behind.split_at(near.unwrap_or(0));
     plain.iter().for_each(|&byte| text.push(byte));
