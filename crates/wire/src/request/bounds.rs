@@ -45,6 +45,13 @@ fn the_text_of_a_body_of_very_many_values_is_the_body_as_it_came() {
 }
 
 #[test]
+fn a_body_of_very_many_values_has_no_canonical_form() {
+    assert_eq!(canonical(with_values(MANY / 2).as_bytes(), &mut |_| true), Ok(()));
+    let refused = canonical(with_values(MANY + 10).as_bytes(), &mut |_| true);
+    assert_eq!(refused, Err(NotCanonical::TooMuch));
+}
+
+#[test]
 fn bytes_that_are_no_text_are_replaced_up_to_a_bound() {
     let replaced = |count: usize| {
         let body = [br#"{"prompt":""#, &*vec![0xFF; count], "é\"}".as_bytes()].concat();
