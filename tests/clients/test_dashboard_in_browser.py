@@ -203,9 +203,10 @@ def test_nothing_is_left_in_english(browser, watched):
 
 
 @pytest.fixture(scope="module")
-def warned(start, tmp_path_factory):
+def warned(request, start, tmp_path_factory):
     """A router that warns: an instance is gone, another serves another model, one caches nothing, and all go to one home."""
     engines = [Engine(), Engine(), Engine("--model", "another"), Engine()]
+    request.addfinalizer(lambda: [engine.kill() for engine in engines])
     engines[0].faults({"no_prefix_caching": True})
     engines[3].kill()
     file = tmp_path_factory.mktemp("warned") / "isotherm.yaml"
@@ -245,8 +246,7 @@ endpoints:
     while (fired := {one["alert"] for one in overview(router, router.token)["alerts"]}) != wanted:
         assert time.monotonic() < deadline, fired
         time.sleep(0.2)
-    yield router
-    [engine.kill() for engine in engines]
+    return router
 
 
 def test_what_the_router_says_is_said_in_chinese(browser, warned):
