@@ -1,8 +1,10 @@
 //! `isotherm doctor` finds what is wrong with a router and its engines, and exits as linters do.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use isotherm_tests::{Client, Ended, Engines, Running, chat, document, eventually, run, set_faults};
+use isotherm_tests::{
+    Certificates, Client, Ended, Engines, Running, TlsFront, chat, document, eventually, run, set_faults,
+};
 use serde_json::{Value, json};
 
 use crate::{serve, up};
@@ -90,6 +92,48 @@ async fn a_configuration_is_checked_without_a_router() {
     assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
     let expected = [("replicas", "problem"), ("security", "warning"), ("security", "warning")];
     assert_eq!(wrong(&ended), expected.map(|(check, verdict)| (check.to_owned(), verdict.to_owned())));
+}
+
+#[tokio::test]
+async fn an_instances_certificate_that_ends_is_told_of_with_what_to_do() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let engines = Engines::start(3, &["--speed", "100"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let certificates = Certificates::in_folder(folder.path());
+    let now = SystemTime::now();
+    let ends = [now + 60 * DAY, now + 3 * DAY + DAY / 2, now - DAY / 2];
+    let mut fronts = Vec::new();
+    for (url, until) in engines.urls().iter().zip(ends) {
+        certificates.issue_until("engine", &["127.0.0.1"], until);
+        fronts.push(TlsFront::before(url, certificates.server("engine", false)).await);
+    }
+    let file = folder.path().join("isotherm.yaml");
+    let listed: String = fronts
+        .iter()
+        .enumerate()
+        .map(|(number, front)| format!("{{ id: e{number}, url: 'https://127.0.0.1:{}' }}, ", front.port()))
+        .collect();
+    let text = format!(
+        "instances_tls: {{ ca: ca.pem }}\nendpoints: [{{ name: chat, variants: [{{ name: main, instances: [{listed}] }}] }}]"
+    );
+    std::fs::write(&file, text).expect("the configuration");
+    let ended = run(&["doctor", "--config", &file.to_string_lossy(), "--json"]);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    let told: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let of_tls = told["findings"].as_array().expect("findings").iter().filter(|finding| finding["check"] == "TLS");
+    let of_tls: Vec<[&str; 3]> = of_tls
+        .inspect(|finding| {
+            assert!(finding["fix"].as_str().is_some_and(|fix| fix.starts_with("Put a new one")), "{finding}")
+        })
+        .map(|finding| ["subject", "verdict", "finding"].map(|name| finding[name].as_str().unwrap_or_default()))
+        .collect();
+    assert_eq!(
+        of_tls,
+        [
+            ["e1", "warning", "its certificate expires in 3 days"],
+            ["e2", "problem", "its certificate has expired 0 days ago"]
+        ]
+    );
 }
 
 #[test]

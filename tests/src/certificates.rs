@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 use isotherm_tls::{ClientFiles, ClientTls, Protocols, ServerFiles, ServerTls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -36,9 +37,19 @@ impl Certificates {
     /// A certificate for these host names or addresses. Written as a careful operator does it: each file whole, the key
     /// first.
     pub fn issue(&self, file: &str, names: &[&str]) {
+        self.write(file, parameters(names));
+    }
+
+    /// The same, of yesterday, and until then.
+    pub fn issue_until(&self, file: &str, names: &[&str], until: SystemTime) {
+        let yesterday = SystemTime::now() - Duration::from_secs(86_400);
+        let mut params = parameters(names);
+        (params.not_before, params.not_after) = (yesterday.into(), until.into());
+        self.write(file, params);
+    }
+
+    fn write(&self, file: &str, params: CertificateParams) {
         let key = KeyPair::generate().expect("a key");
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let params = CertificateParams::new(names).expect("names");
         let certificate = params.signed_by(&key, &self.authority).expect("a certificate");
         for (ending, text) in [("key", key.serialize_pem()), ("pem", certificate.pem())] {
             let next = self.path(&format!("{file}.{ending}.next"));
@@ -65,6 +76,11 @@ impl Certificates {
         };
         ServerTls::read(files, Protocols::Http1).expect("certificates")
     }
+}
+
+fn parameters(names: &[&str]) -> CertificateParams {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    CertificateParams::new(names).expect("names")
 }
 
 /// Tells the folder, and no key.
