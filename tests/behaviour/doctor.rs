@@ -94,7 +94,8 @@ async fn a_configuration_is_checked_without_a_router() {
     assert_eq!(wrong(&ended), expected.map(|(check, verdict)| (check.to_owned(), verdict.to_owned())));
 }
 
-#[tokio::test]
+// The command is waited for on this thread, and TLS ends on others meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_instances_certificate_that_ends_is_told_of_with_what_to_do() {
     const DAY: Duration = Duration::from_secs(86_400);
     let engines = Engines::start(3, &["--speed", "100"]);
