@@ -31,6 +31,7 @@ impl Upload {
                 let body = read_whole(body, limit, record).await?;
                 record.body_was_read = true;
                 record.bytes_in = body.len() as u64;
+                record.worker.leftover.note(body.len());
                 Ok(body)
             }
         }
