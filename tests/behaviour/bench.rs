@@ -64,10 +64,17 @@ fn a_scenario_measured_over_http_has_the_hit_rate_that_was_simulated() {
         assert!(matches!(ended.code, Some(0 | 3)), "{:?}\n{}{}", ended.code, ended.stdout, ended.stderr);
         let report = std::fs::read_to_string(json).expect("the report");
         let report: Value = serde_json::from_str(&report).expect("JSON");
-        report["strategies"][0].clone()
+        (report["strategies"][0].clone(), ended.code == Some(0))
     };
-    let simulated = report(&["simulate", "--seeds", "1"]);
-    let measured = report(&["bench", "--speed", "16", "--price", "10"]);
+    let (simulated, _) = report(&["simulate", "--seeds", "1"]);
+    // 3: the machine was too busy, and who arrived late may have found another cache. That is no measurement.
+    let measure = || report(&["bench", "--speed", "16", "--price", "10"]);
+    let (mut measured, mut is_valid) = measure();
+    for _ in 0..2 {
+        if !is_valid {
+            (measured, is_valid) = measure();
+        }
+    }
     let hit_rate = |strategy: &Value| strategy["hit_rate"].as_f64().expect("a hit rate");
     assert!(hit_rate(&simulated) > 0.6, "{simulated}");
     assert!((hit_rate(&simulated) - hit_rate(&measured)).abs() < 0.03, "{simulated}\n{measured}");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use isotherm_tests::{Client, Engines, chat, document, eventually, streamed_chat};
@@ -25,10 +25,18 @@ async fn nothing_without_a_body_byte_fails_and_prefixes_spread_and_come_home() {
     assert!(moved.len() >= 4, "{} of {DOCUMENTS} documents live on {victim}", moved.len());
 
     let stop = Arc::new(AtomicBool::new(false));
-    let load = load(&client, &documents, &stop);
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    let done = Arc::new(AtomicUsize::new(0));
+    let load = load(&client, &documents, &stop, &done);
+    let further = async |requests: usize| {
+        let before = done.load(Ordering::Relaxed);
+        eventually("requests are done with", Duration::from_secs(60), async || {
+            (done.load(Ordering::Relaxed) >= before + requests).then_some(())
+        })
+        .await;
+    };
+    further(100).await;
     engines.kill(0);
-    tokio::time::sleep(Duration::from_millis(800)).await;
+    further(200).await;
     stop.store(true, Ordering::Relaxed);
     let (mut answered, mut failed) = (0, Vec::new());
     for outcome in load.join_all().await.into_iter().flatten() {
@@ -74,11 +82,17 @@ enum Outcome {
     Failed(String),
 }
 
-/// Sixteen clients, half of them streaming, each with one request after another until `stop`.
-fn load(client: &Client, documents: &Arc<Vec<String>>, stop: &Arc<AtomicBool>) -> JoinSet<Vec<Outcome>> {
+/// Sixteen clients, half of them streaming, each with one request after another until `stop`, counted once it is `done`.
+fn load(
+    client: &Client,
+    documents: &Arc<Vec<String>>,
+    stop: &Arc<AtomicBool>,
+    done: &Arc<AtomicUsize>,
+) -> JoinSet<Vec<Outcome>> {
     let mut load = JoinSet::new();
     for user in 0..16 {
-        let (client, documents, stop) = (client.clone(), Arc::clone(documents), Arc::clone(stop));
+        let (client, documents) = (client.clone(), Arc::clone(documents));
+        let (stop, done) = (Arc::clone(stop), Arc::clone(done));
         load.spawn(async move {
             let mut outcomes = Vec::new();
             while !stop.load(Ordering::Relaxed) {
@@ -89,6 +103,7 @@ fn load(client: &Client, documents: &Arc<Vec<String>>, stop: &Arc<AtomicBool>) -
                 } else {
                     streamed(&client, document, &question).await
                 });
+                done.fetch_add(1, Ordering::Relaxed);
             }
             outcomes
         });

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use isotherm_tests::{Client, Engines, chat, document, engine_requests, eventually, set_faults, streamed_chat};
+use isotherm_tests::{
+    Client, Engines, Stopwatch, chat, document, engine_requests, eventually, set_faults, streamed_chat,
+};
 use serde_json::json;
 
 use crate::serve;
@@ -51,7 +53,7 @@ async fn a_stream_that_dies_ends_with_an_error_event_and_is_never_sent_again() {
     assert!(events[events.len() - 2].starts_with("data: {\"error\""), "{text}");
     let mut upstream = 0;
     for url in engines.urls() {
-        upstream += engine_requests(&url).await.iter().filter(|request| request.path.starts_with("/v1/")).count();
+        upstream += engine_requests(&url).await.len();
     }
     assert_eq!(upstream, 1);
 }
@@ -84,7 +86,7 @@ async fn without_a_living_instance_the_answer_is_503_at_once() {
     engines.kill(1);
     // The first to notice may be this request; from the second on the router knows.
     let _ = client.post("/v1/chat/completions", &chat("A", "question?")).await;
-    let asked = std::time::Instant::now();
+    let asked = Stopwatch::start();
     let answer = client.post("/v1/chat/completions", &chat("A", "question?")).await;
     assert_eq!(answer.status, 503);
     assert!(asked.elapsed() < Duration::from_millis(500), "after {:?}", asked.elapsed());

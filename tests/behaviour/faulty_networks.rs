@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use isotherm_tests::{Client, Engines, Fault, FaultProxy, Metrics, Running, eventually, streamed_chat};
 
-/// One engine behind a network, and a router in front of it that waits for nothing longer than a second.
+/// Waits for nothing longer than a second.
+const IMPATIENT: &str = "timeouts: { first_byte: 1s, idle: 1s }";
+
+/// One engine behind a network, and a router in front of it.
 struct Network {
     _engines: Engines,
     proxy: FaultProxy,
@@ -14,14 +17,14 @@ struct Network {
 }
 
 impl Network {
-    async fn new() -> Network {
+    async fn before(timeouts: &str) -> Network {
         let engines = Engines::start(1, &["--speed", "200"]);
         let proxy = FaultProxy::before(&engines.urls()[0]).await;
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("isotherm.yaml");
         let text = format!(
             "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\n\
-             timeouts: {{ first_byte: 1s, idle: 1s }}\n\
+             {timeouts}\n\
              endpoints:\n  - name: chat\n    variants:\n      - name: AllTraffic\n        instances:\n          \
              - {{ id: a, url: \"{}\" }}\n",
             proxy.url()
@@ -62,7 +65,7 @@ fn read(stream: &str) -> (String, bool) {
 
 #[tokio::test]
 async fn a_stream_is_the_same_however_the_network_cuts_and_delays_it() {
-    let network = Network::new().await;
+    let network = Network::before("").await;
     let (status, whole) = network.stream(30).await.expect("a stream");
     assert_eq!((status, read(&whole).1), (200, true));
     for fault in [Fault::Slice(1), Fault::Slice(7), Fault::Slice(1_000), Fault::Delay(Duration::from_millis(3))] {
@@ -75,7 +78,7 @@ async fn a_stream_is_the_same_however_the_network_cuts_and_delays_it() {
 
 #[tokio::test]
 async fn a_stream_that_breaks_off_says_so_wherever_it_breaks() {
-    let network = Network::new().await;
+    let network = Network::before(IMPATIENT).await;
     // Probes and readings of the engine's figures pass there too: without them it is least.
     let mut length = u64::MAX;
     for _ in 0..5 {
@@ -107,7 +110,7 @@ async fn a_stream_that_breaks_off_says_so_wherever_it_breaks() {
 
 #[tokio::test]
 async fn a_flipped_bit_anywhere_leaves_the_router_whole() {
-    let network = Network::new().await;
+    let network = Network::before(IMPATIENT).await;
     for position in (0..4_000).step_by(97) {
         network.proxy.set(Fault::Corrupt(position));
         // Whatever it does to this answer, it comes to an end.
@@ -124,7 +127,7 @@ async fn a_flipped_bit_anywhere_leaves_the_router_whole() {
 
 #[tokio::test]
 async fn a_client_that_takes_nothing_holds_the_engine_back_and_little_memory() {
-    let network = Network::new().await;
+    let network = Network::before(IMPATIENT).await;
     let body = streamed_chat("A beginning.", "A question?", 30_000);
     let stream = Client::new(network.router.url()).open("/v1/chat/completions", &body).await.expect("a stream");
     // It reads nothing: what is under way fills the sockets' buffers, and then the engine waits.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use isotherm_tests::{Client, Engines, Running, chat, document, eventually, run, streamed_chat};
-use serde_json::Value;
+use isotherm_tests::{Client, Engines, Running, Stream, chat, document, eventually, run, set_faults, streamed_chat};
+use serde_json::{Value, json};
 
 use crate::serve;
 
@@ -38,15 +38,14 @@ async fn a_drained_instance_finishes_its_streams_and_comes_back() {
     let engines = Engines::start(2, &["--speed", "10"]);
     let router = serve(&engines, &[]);
     let (client, document) = (Client::new(router.url()), document(1, 1_200));
-    let stream = client.open("/v1/chat/completions", &streamed_chat(&document, "Tell all!", 400)).await;
-    let stream = stream.expect("a stream");
-    let home = stream.headers["x-isotherm-instance"].to_str().expect("an id").to_owned();
+    let (stream, home) = held(&engines, &client, &document).await;
 
     instances(&router, &["drain", &home]);
     assert_eq!(find(&listed(&router), &home)["availability"], "draining");
     let elsewhere = client.post("/v1/chat/completions", &chat(&document, "And now?")).await.ok();
     assert_ne!(elsewhere.instance(), home);
     assert_eq!(find(&listed(&router), &home)["in_flight"], 1, "the stream must outlast the drain");
+    go_on(&engines, &home).await;
     assert!(stream.rest().await.expect("the whole stream").ends_with("data: [DONE]\n\n"));
 
     instances(&router, &["drain", "--undo", &home]);
@@ -59,14 +58,13 @@ async fn a_removed_instance_finishes_its_streams() {
     let engines = Engines::start(2, &["--speed", "10"]);
     let router = serve(&engines, &[]);
     let (client, document) = (Client::new(router.url()), document(1, 1_200));
-    let stream = client.open("/v1/chat/completions", &streamed_chat(&document, "Tell all!", 400)).await;
-    let stream = stream.expect("a stream");
-    let home = stream.headers["x-isotherm-instance"].to_str().expect("an id").to_owned();
+    let (stream, home) = held(&engines, &client, &document).await;
 
     instances(&router, &["remove", &home]);
     assert_eq!(listed(&router).len(), 1);
     let other = client.post("/v1/chat/completions", &chat(&document, "And now?")).await.ok();
     assert_eq!(other.header("x-isotherm-reason"), "single");
+    go_on(&engines, &home).await;
     assert!(stream.rest().await.expect("the whole stream").ends_with("data: [DONE]\n\n"));
 }
 
@@ -77,6 +75,26 @@ fn an_unknown_instance_is_refused_in_words() {
     let refused = run(&["instances", "drain", "engine-9", "--admin", router.admin()]);
     assert_ne!(refused.code, Some(0));
     assert!(refused.stderr.contains("engine-9"), "{}", refused.stderr);
+}
+
+/// A stream of minutes, whose engine then hardly goes on; and the instance that it runs on.
+async fn held(engines: &Engines, client: &Client, document: &str) -> (Stream, String) {
+    let stream = client.open("/v1/chat/completions", &streamed_chat(document, "Tell all!", 4_000)).await;
+    let stream = stream.expect("a stream");
+    let home = stream.headers["x-isotherm-instance"].to_str().expect("an id").to_owned();
+    slow_down(engines, &home, 100.0).await;
+    (stream, home)
+}
+
+/// Lets the engine come to the end of such a stream at once.
+async fn go_on(engines: &Engines, home: &str) {
+    slow_down(engines, home, 0.01).await;
+}
+
+async fn slow_down(engines: &Engines, instance: &str, factor: f64) {
+    let index = (0..).zip(engines.urls()).find(|(index, _)| Engines::id(*index) == instance);
+    let (_, url) = index.expect("one of the engines");
+    set_faults(&url, &json!({ "slow_factor": factor })).await;
 }
 
 /// Runs `isotherm instances …` against a router.

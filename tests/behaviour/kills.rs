@@ -256,13 +256,14 @@ impl Place {
         Running::start(&["serve", "--config", &self.configuration()])
     }
 
-    /// The process ids of the engines that the router says it started, by the instances' names.
+    /// The process ids of the engines that the router has noted to have started, by their notes' names.
     fn processes(&self) -> Vec<(String, Value)> {
         let listed = std::fs::read_dir(self.folder.path().join("state/processes"));
         let notes = listed.into_iter().flatten().flatten().map(|entry| entry.path());
         let process = |path: &Path| {
             let note: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
-            Some((path.file_name()?.to_string_lossy().into_owned(), note["pid"].clone()))
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            (name.ends_with(".json") && note["pid"].is_i64()).then(|| (name, note["pid"].clone()))
         };
         let mut all: Vec<_> = notes.filter_map(|path| process(&path)).collect();
         all.sort_by(|one, other| one.0.cmp(&other.0));

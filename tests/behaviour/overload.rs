@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use isotherm_tests::{Client, Engines, Metrics, Running, document, eventually, streamed_chat};
+use isotherm_tests::{Client, Engines, Metrics, Running, Stopwatch, document, eventually, streamed_chat};
 use tokio::task::JoinSet;
 
 /// So many requests run at a time: eight on each of two engines.
@@ -31,20 +31,20 @@ impl Counts {
 /// Lets that many users ask again and again.
 async fn load(url: &str, users: usize, during: Duration) -> Arc<Counts> {
     let counts = Arc::new(Counts::default());
-    let until = Instant::now() + during;
+    let begun = Stopwatch::start();
     let mut asking = JoinSet::new();
     for user in 0..users as u64 {
         let (client, counts) = (Client::new(url), Arc::clone(&counts));
         asking.spawn(async move {
             let body = streamed_chat(&document(user % 8, 300), &format!("User {user}?"), 32);
-            while Instant::now() < until {
-                let asked = Instant::now();
+            while begun.elapsed() < during {
+                let asked = Stopwatch::start();
                 let stream = client.open("/v1/chat/completions", &body).await.expect("an answer");
                 match stream.status.as_u16() {
                     200 => {
                         counts.waits.lock().unwrap_or_else(PoisonError::into_inner).push(asked.elapsed());
                         stream.rest().await.expect("a whole stream");
-                        if Instant::now() < until {
+                        if begun.elapsed() < during {
                             counts.served.fetch_add(1, Ordering::Relaxed);
                         }
                     }

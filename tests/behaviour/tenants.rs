@@ -51,26 +51,44 @@ async fn ask(client: &Client, number: u64) -> (Duration, u64) {
     (begun.elapsed(), answer.usage().1)
 }
 
-/// The times that a spy's question takes: about a document that the victim asked about, and about one that nobody did.
-async fn spied(top: &str) -> (Duration, Duration, u64) {
+/// The times that a spy's questions take: about documents that the victim asked about, and about ones that nobody did;
+/// and how much of the former came from the cache.
+async fn spied(top: &str) -> (Duration, Duration, Vec<u64>) {
     let tenants = TwoTenants::start(top, "2");
-    // What is asked twice by one tenant is warm in any case.
-    let (cold, _) = ask(&tenants.victim, 1).await;
-    let (warm, own) = ask(&tenants.victim, 1).await;
-    assert!(own > 7_000 && warm < cold / 2, "{warm:?} for what took {cold:?}");
-    let (known, cached) = ask(&tenants.spy, 1).await;
-    let (unknown, _) = ask(&tenants.spy, 2).await;
-    (known, unknown, cached)
+    let (mut cold, mut warm, mut known, mut unknown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut cached = Vec::new();
+    for number in 1..=3 {
+        // What is asked twice by one tenant is warm in any case.
+        cold.push(ask(&tenants.victim, number).await.0);
+        let (took, own) = ask(&tenants.victim, number).await;
+        assert!(own > 7_000, "{own} tokens from the cache");
+        warm.push(took);
+        let (took, from_cache) = ask(&tenants.spy, number).await;
+        known.push(took);
+        cached.push(from_cache);
+        unknown.push(ask(&tenants.spy, 100 + number).await.0);
+    }
+    assert!(median(&warm) < median(&cold) / 2, "{warm:?} for what took {cold:?}");
+    (median(&known), median(&unknown), cached)
+}
+
+/// Whatever else the machine does disturbs some: what counts is what is usual.
+fn median(times: &[Duration]) -> Duration {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times[times.len() / 2]
 }
 
 #[tokio::test]
 async fn without_a_salt_the_time_to_answer_tells_what_another_tenant_asked() {
     let (known, unknown, cached) = spied("").await;
-    assert!(cached > 7_000 && known < unknown / 2, "{known:?} of {unknown:?}, {cached} tokens from the cache");
+    assert!(cached.iter().all(|&tokens| tokens > 7_000), "{cached:?} tokens from the cache");
+    assert!(known < unknown / 2, "{known:?} of {unknown:?}");
 }
 
 #[tokio::test]
 async fn with_a_salt_it_tells_nothing() {
     let (known, unknown, cached) = spied("inject_cache_salt: true\n").await;
-    assert!(cached == 0 && known > unknown / 2, "{known:?} of {unknown:?}, {cached} tokens from the cache");
+    assert_eq!(cached, [0; 3], "tokens from the cache");
+    assert!(known > unknown / 2, "{known:?} of {unknown:?}");
 }

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isotherm_tests::{
-    Certificates, Client, Engines, Running, TlsFront, chat, document, eventually, run, streamed_chat,
+    Certificates, Client, Engines, Running, Stopwatch, TlsFront, chat, document, eventually, run, streamed_chat,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -133,7 +133,7 @@ async fn who_knocks_at_the_wrong_door_is_told_and_holds_nothing() {
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("use https://"), "{answer}");
     // Nothing at all, and a handshake that does not go on.
     for beginning in [&b""[..], b"\x16\x03\x01\x02\x00\x01"] {
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let mut slow = TcpStream::connect(&address).await.expect("a connection");
         slow.write_all(beginning).await.expect("written");
         let mut rest = Vec::new();

@@ -16,7 +16,7 @@ def test_the_page_comes_whole_and_lets_nothing_else_run(router):
     page = httpx2.get(router.admin + "/").raise_for_status()
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
-    for name in re.findall(r'(?:src|href)="(\w+\.\w+)"', page.text) + ["draw.js", "words.js"]:
+    for name in re.findall(r'(?:src|href)="(\w+\.\w+)"', page.text) + ["draw.js", "words.js", "sentences.js"]:
         assert httpx2.get(f"{router.admin}/{name}").raise_for_status().text
 
 

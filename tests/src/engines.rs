@@ -73,7 +73,7 @@ fn start_engine(port: u16, options: &[String]) -> Running {
     Running::start(&arguments)
 }
 
-/// The generation requests that an engine saw lately.
+/// The generation requests that an engine saw lately; routers ask it other things, too.
 pub async fn engine_requests(url: &str) -> Vec<ObservedRequest> {
     let report = Client::new(url).get("/emulator/requests").await.ok().json();
     let requests = report["requests"].as_array().expect("a list of requests");
@@ -83,7 +83,7 @@ pub async fn engine_requests(url: &str) -> Vec<ObservedRequest> {
         ended_ms: request["ended_ms"].as_f64(),
         aborted: request["aborted"].as_bool().expect("yes or no"),
     });
-    seen.collect()
+    seen.filter(|request| request.path.starts_with("/v1/") || request.path == "/invocations").collect()
 }
 
 /// How many of the requests ran at the same time at most.

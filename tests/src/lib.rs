@@ -10,6 +10,7 @@ mod metrics;
 mod mixed_traffic;
 mod process;
 mod prompts;
+mod stopwatch;
 mod webhook;
 
 pub use aws::Aws;
@@ -21,13 +22,15 @@ pub use metrics::Metrics;
 pub use mixed_traffic::MixedTraffic;
 pub use process::{Ended, Running, binary, run};
 pub use prompts::{chat, document, streamed_chat};
+pub use stopwatch::Stopwatch;
 pub use webhook::Webhook;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Waits until `holds` gives a value, at most `within`; panics with `what` otherwise.
+/// Waits until `holds` gives a value, at most `within`; panics with `what` otherwise. Time in which the machine stands
+/// still does not count.
 pub async fn eventually<T>(what: &str, within: Duration, mut holds: impl AsyncFnMut() -> Option<T>) -> T {
-    let started = Instant::now();
+    let started = Stopwatch::start();
     loop {
         if let Some(value) = holds().await {
             return value;

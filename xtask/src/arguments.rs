@@ -50,6 +50,14 @@ impl Arguments {
         Ok(values)
     }
 
+    /// Takes what is left, none of which may be an option.
+    pub(crate) fn rest(self) -> Result<Vec<String>, Failure> {
+        match self.0.iter().find(|argument| argument.starts_with('-')) {
+            None => Ok(self.0),
+            Some(option) => Err(Failure::Usage(format!("unexpected option `{option}`; see --help"))),
+        }
+    }
+
     /// Refuses what nobody took.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         match self.0.first() {
@@ -89,6 +97,12 @@ mod tests {
         assert_eq!(arguments.value::<u64>("--minutes").unwrap(), Some(10));
         assert_eq!(arguments.values("--only").unwrap(), ["a", "b"]);
         assert!(arguments.finish().unwrap_err().to_string().contains("--bogus"));
+    }
+
+    #[test]
+    fn names_are_what_is_left_and_no_options() {
+        assert_eq!(typed("config trace").rest().unwrap(), ["config", "trace"]);
+        assert!(typed("config --minute 3").rest().unwrap_err().to_string().contains("--minute"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Developer commands: `cargo xtask test`, `agree`, `alarms`, `chaos`, `compare`, `dist`, `mutants`, `perf`, `soak`,
-//! `streams`, `reliability` and `real-engines`.
+//! Developer commands: `cargo xtask test`, `agree`, `alarms`, `chaos`, `compare`, `dist`, `fuzz`, `mutants`, `perf`,
+//! `soak`, `streams`, `reliability` and `real-engines`.
 
 mod agree;
 mod alarms;
@@ -8,6 +8,7 @@ mod chaos;
 mod compare;
 mod dist;
 mod failure;
+mod fuzz;
 mod machine;
 mod mutants;
 mod perf;
@@ -34,6 +35,7 @@ Commands:
   chaos         random faults on a fleet under load; checks that no request is generated twice or left without a word
   compare       ADAPTIVE against every other rule on every scenario; writes the table and the picture
   dist          a fully static binary, its archive and a container file, in dist/
+  fuzz          looks for bytes that break what reads bytes from outside; ten minutes a target
   mutants       changes `core` in one place after the other; fails when its tests do not notice
   perf          what the router costs, beside nginx, HAProxy and other routers; and its instruction counts
   soak          closed-loop load at the machine's limit; checks that the router's memory stays flat
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Some("compare") => compare::run(arguments),
         Some("chaos") => chaos::run(arguments),
         Some("dist") => dist::run(arguments),
+        Some("fuzz") => fuzz::run(arguments),
         Some("mutants") => mutants::run(arguments),
         Some("perf") => perf::run(arguments),
         Some("real-engines") => real_engines::run(arguments),

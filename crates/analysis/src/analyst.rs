@@ -14,6 +14,7 @@ use crate::kept::Kept;
 use crate::known::Known;
 use crate::lengths::Lengths;
 use crate::logs::LogCounts;
+use crate::note::Note;
 use crate::prefixes::{Prefixes, of_chain, of_text};
 use crate::prompt::{PlaceKind, Prompt, Role};
 use crate::reuse::Reuse;
@@ -241,7 +242,7 @@ impl Analyst {
         let has_chains = self.counted.chains > 0;
         let mut notes = self.notes(out_of_order);
         if let Some(keys) = &self.keys {
-            notes.push(keys.note(self.requests));
+            notes.push(Note::KeysOnly { all: keys.requests == self.requests });
         }
         let breaks = self.text.as_ref().map(|text| self.breaks_of(text, factor, total));
         let sharing = has_chains.then(|| Sharing {
@@ -297,31 +298,23 @@ impl Analyst {
         breaks
     }
 
-    fn notes(&self, out_of_order: u64) -> Vec<String> {
+    fn notes(&self, out_of_order: u64) -> Vec<Note> {
         let mut notes = Vec::new();
         if self.wrong_bodies > 0 {
-            notes.push(format!("{} bodies were not what their API wants and are left out.", self.wrong_bodies));
+            notes.push(Note::WrongBodies { bodies: self.wrong_bodies });
         }
         if out_of_order > 0 {
-            notes.push(format!(
-                "{out_of_order} requests stand far behind later ones in the log; for them, times since the last use \
-                 are too short. Sort the log by time."
-            ));
+            notes.push(Note::OutOfOrder { requests: out_of_order });
         }
-        let forgot = self.known.forgot() || self.text.as_ref().is_some_and(|text| text.breaks.forgot());
-        if forgot {
-            notes.push(
-                "Memory is bounded: shared lengths and what breaks sharing are against the last million blocks or \
-                 more, not against all of the log. Hit rates are over all of it."
-                    .to_owned(),
-            );
+        if self.known.forgot() || self.text.as_ref().is_some_and(|text| text.breaks.forgot()) {
+            notes.push(Note::Forgot);
         }
         let text = self.text.as_ref().map_or(0, |text| text.requests);
         if text == 0 && self.counted.chains > 0 {
-            notes.push("The log has hashes and no text: what breaks sharing cannot be told.".to_owned());
+            notes.push(Note::NoText);
         }
         if self.text.as_ref().is_some_and(|text| text.native > 0) {
-            notes.push("Native bodies: routers cut prefixes from their bytes as they come.".to_owned());
+            notes.push(Note::NativeBodies);
         }
         notes
     }
@@ -335,15 +328,6 @@ impl Keys {
             repeated: self.reuse.hit_rate(f64::INFINITY),
             reuse_seconds: self.reuse.seconds(),
         }
-    }
-
-    fn note(&self, requests: u64) -> String {
-        let of = if self.requests == requests { "The log has" } else { "Part of the log has" };
-        format!(
-            "{of} keys of prefixes and no chains of blocks: how long shared beginnings are, what a cache of another \
-             size or another PrefixLength would hit, and what breaks sharing cannot be told from it. Analyse the \
-             requests themselves for that."
-        )
     }
 }
 

@@ -1,12 +1,13 @@
 //! What an analysis found, in the form that tables, pages and programs read.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::breaks::Cause;
 use crate::calibration::Calibration;
 use crate::clients::ClientFindings;
 use crate::lengths::Distribution;
 use crate::logs::LogCounts;
+use crate::note::Note;
 use crate::prefixes::{HotPrefix, PrefixCount};
 use crate::reuse::{CurvePoint, Estimate, ReuseSeconds};
 
@@ -42,27 +43,24 @@ pub struct Findings {
     /// What a router believed beforehand against what engines reported; `None` where it believed nothing.
     pub calibration: Option<Calibration>,
     /// What cannot be told from this log, and what to know about the figures: a sentence each.
-    pub notes: Vec<String>,
+    #[serde(serialize_with = "in_words")]
+    pub notes: Vec<Note>,
 }
 
 impl Findings {
     /// Adds what the last requests of a running router cannot tell; of `missed` more it did not take the hashes.
     pub fn are_of_a_router(&mut self, missed: u64) {
-        let mut notes = vec![
-            "A router keeps hashes of its last requests only (diagnostics.memory): what had come before them is not known, \
-             so more of the tokens may have come before than is told here, and what comes again after longer is not seen."
-                .to_owned(),
-        ];
+        let mut notes = vec![Note::LastRequestsOnly];
         if missed > 0 {
-            notes.push(format!(
-                "{missed} requests are left out, as they came faster than hashes are taken \
-                 (diagnostics.requests_per_second): there were more requests a second, and more of the tokens may have \
-                 come before."
-            ));
+            notes.push(Note::Missed { requests: missed });
         }
         notes.append(&mut self.notes);
         self.notes = notes;
     }
+}
+
+fn in_words<S: Serializer>(notes: &[Note], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(notes.iter().map(ToString::to_string))
 }
 
 /// Where the tokens of prompts come from.

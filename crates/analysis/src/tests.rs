@@ -107,5 +107,9 @@ fn an_access_log_with_keys_alone_says_what_it_cannot_tell() {
     let keys = findings.keys.unwrap();
     assert_eq!((keys.requests, keys.distinct, keys.repeated.value), (50, 5, 0.9));
     assert_eq!((findings.reported_hit_rate, &findings.sharing), (Some(0.6), &None));
-    assert!(findings.notes.iter().any(|note| note.contains("cannot be told from it")), "{:?}", findings.notes);
+    assert!(
+        findings.notes.iter().any(|note| note.to_string().contains("cannot be told from it")),
+        "{:?}",
+        findings.notes
+    );
 }

@@ -17,6 +17,7 @@ mod query;
 mod service;
 mod statistic;
 mod store;
+pub mod tags;
 
 pub use alarm::{AlarmState, CallingAlarm, Comparison, MissingData};
 pub use error::Refusal;

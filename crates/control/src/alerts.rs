@@ -17,7 +17,11 @@ use tracing::{info, warn};
 
 pub(crate) use self::book::Alert;
 use self::book::{Book, Turn};
+#[cfg(test)]
+pub(crate) use self::readings::BaseModel;
 pub(crate) use self::readings::{InstanceReading, VariantReading, take as read};
+#[cfg(test)]
+pub(crate) use self::rules::NAMES;
 pub(crate) use self::rules::{differences, is_off};
 use self::webhook::Notifier;
 use crate::admin::ConfigInForce;

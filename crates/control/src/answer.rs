@@ -3,18 +3,26 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 /// An error of the admin API.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
     message: String,
+    /// `kind` and `values`, where whoever says it in another language is told what it is made of.
+    detail: Value,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Problem {
-        Problem { status, message: message.into() }
+        Problem { status, message: message.into(), detail: Value::Null }
+    }
+
+    /// The same with what its words are made of, which serialises as `kind` and, where it has some, `values`.
+    pub(crate) fn made_of(self, detail: impl Serialize) -> Problem {
+        Problem { detail: json!(detail), ..self }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Problem {
@@ -37,6 +45,12 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        (self.status, Json(json!({ "error": { "message": self.message } }))).into_response()
+        let mut error = json!({ "message": self.message });
+        for name in ["kind", "values"] {
+            if let Some(told) = self.detail.get(name) {
+                error[name] = told.clone();
+            }
+        }
+        (self.status, Json(json!({ "error": error }))).into_response()
     }
 }

@@ -17,12 +17,13 @@ const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Every file: its path, its type, its content.
-const FILES: [(&str, &str, &str); 5] = [
+const FILES: [(&str, &str, &str); 6] = [
     ("/", HTML, include_str!("dashboard/index.html")),
     ("/style.css", STYLE, include_str!("dashboard/style.css")),
     ("/app.js", SCRIPT, include_str!("dashboard/app.js")),
     ("/draw.js", SCRIPT, include_str!("dashboard/draw.js")),
     ("/words.js", SCRIPT, include_str!("dashboard/words.js")),
+    ("/sentences.js", SCRIPT, include_str!("dashboard/sentences.js")),
 ];
 
 /// Nothing but the page's own files runs, is shown, or is talked to; nobody frames it.
@@ -70,7 +71,14 @@ mod tests {
             }
             for (at, _) in content.match_indices("http") {
                 let rest = &content[at..];
-                let allowed = ["http://www.w3.org/2000/svg\"", "https?:", "http://10.0.0.3:8000\""];
+                let allowed = [
+                    "http://www.w3.org/2000/svg\"",
+                    "https?:",
+                    "http://10.0.0.3:8000\"",
+                    "http:// 或 ",
+                    "https:// 开头",
+                    "https：443",
+                ];
                 let is_ours = allowed.iter().any(|allowed| rest.starts_with(allowed));
                 assert!(is_ours, "{path}: {}", rest.chars().take(40).collect::<String>());
             }
@@ -93,6 +101,14 @@ mod tests {
         let (english, chinese) = (keys("en: {", "  zh: {"), keys("zh: {", "};"));
         assert!(english.len() > 60, "{english:?}");
         assert_eq!(english, chinese);
+    }
+
+    #[test]
+    fn every_alert_is_said_in_every_language() {
+        let (_, _, sentences) = FILES[5];
+        for rule in crate::alerts::NAMES {
+            assert!(sentences.contains(&format!("\n    {rule}: (")), "{rule}");
+        }
     }
 
     #[test]

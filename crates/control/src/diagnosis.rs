@@ -1,6 +1,7 @@
 //! Why a finished request hit or missed: what the router believed, what the engine reported, and the first difference from
 //! the nearest earlier request of the same tenant. From hashes alone.
 
+mod place;
 mod render;
 #[cfg(test)]
 mod tests;
@@ -9,11 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use isotherm_core::Time;
-use isotherm_telemetry::{
-    Change, Ended, Part, PartKind, Role, TracedRequest, bytes_in_equal_parts, parts_of, shared_bytes,
-};
+use isotherm_telemetry::{Change, Ended, Part, PartKind, TracedRequest, bytes_in_equal_parts, parts_of, shared_bytes};
 use serde::{Deserialize, Serialize};
 
+pub use self::place::Place;
 use crate::observer::unix_seconds;
 
 /// What is lost beyond this share of a prompt wants an explanation.
@@ -70,6 +70,9 @@ pub struct Diagnosis {
     pub reason: MissReason,
     /// In which part the prompt parts from the nearest earlier one: `tools`, `system`, `messages[3] (user)`.
     pub part: Option<String>,
+    /// The same as it is, for whoever says it in another language; `None` from routers that do not tell.
+    #[serde(default)]
+    pub place: Option<Place>,
     /// The earlier request of the same tenant with which it shares most; the last one for its model where none shares any.
     pub nearest: Option<Nearest>,
     /// How many earlier requests of its tenant it was compared with.
@@ -196,7 +199,7 @@ pub(crate) fn of_id(kept: &[Arc<TracedRequest>], id: &str) -> Option<Diagnosis> 
 pub(crate) fn diagnose(earlier: &[Arc<TracedRequest>], request: &TracedRequest) -> Diagnosis {
     let ended = request.ended();
     let surroundings = Surroundings::of(earlier, request);
-    let (reason, part) = surroundings.reason();
+    let (reason, place) = surroundings.reason();
     let decision = ended.and_then(|ended| ended.decision.as_ref());
     Diagnosis {
         time: unix_seconds(request.time),
@@ -218,7 +221,8 @@ pub(crate) fn diagnose(earlier: &[Arc<TracedRequest>], request: &TracedRequest) 
             .map(|(instance, tokens)| Held { instance: instance.to_owned(), tokens: tokens as u64 }),
         verdict: surroundings.verdict(),
         reason,
-        part,
+        part: place.as_ref().map(ToString::to_string),
+        place,
         nearest: surroundings.nearest(),
         compared_with: surroundings.compared_with,
     }
@@ -342,7 +346,7 @@ impl<'r> Surroundings<'r> {
         })
     }
 
-    fn reason(&self) -> (MissReason, Option<String>) {
+    fn reason(&self) -> (MissReason, Option<Place>) {
         let cached = match (self.verdict(), self.ended.and_then(|ended| ended.prompt_tokens.zip(ended.cached_tokens))) {
             (Verdict::Failed | Verdict::UnderWay, _) => return (MissReason::NotAnswered, None),
             (_, None) => return (MissReason::NotReported, None),
@@ -385,7 +389,7 @@ fn computed_at(request: &TracedRequest, ended: &Ended) -> Time {
     ended.time_to_first_token.map_or(ended.at, |elapsed| request.arrived + elapsed)
 }
 
-fn changed(change: Change) -> (MissReason, Option<String>) {
+fn changed(change: Change) -> (MissReason, Option<Place>) {
     let Change::Part { part, .. } = change else {
         return match change {
             Change::Model => (MissReason::ModelChanged, None),
@@ -402,34 +406,7 @@ fn changed(change: Change) -> (MissReason, Option<String>) {
         _ if part.message != Part::NO_MESSAGE => MissReason::MessagesChanged,
         _ => MissReason::PromptChanged,
     };
-    (reason, Some(place(part)))
-}
-
-/// A part's place, for people.
-fn place(part: Part) -> String {
-    let what = match part.kind {
-        PartKind::Template => "the template or its arguments",
-        PartKind::Documents => "documents",
-        PartKind::Tools => "tools",
-        PartKind::Continued => "the response that is continued",
-        PartKind::System => "system",
-        PartKind::Head => "role or name",
-        PartKind::Text | PartKind::Message => "",
-        PartKind::Reasoning => "reasoning",
-        PartKind::Call => "a call of a tool",
-        PartKind::ToolResult => "the result of a tool",
-        PartKind::Medium => "an image, a sound or a file",
-        PartKind::Prompt => "the prompt",
-    };
-    let role = if part.role == Role::Other { "" } else { part.role.as_str() };
-    match (part.message, role, what) {
-        (Part::NO_MESSAGE, _, "") => "the prompt".to_owned(),
-        (Part::NO_MESSAGE, _, what) => what.to_owned(),
-        (message, "", "") => format!("messages[{message}]"),
-        (message, role, "") => format!("messages[{message}] ({role})"),
-        (message, "", what) => format!("messages[{message}]: {what}"),
-        (message, role, what) => format!("messages[{message}] ({role}): {what}"),
-    }
+    (reason, Some(Place::of(part)))
 }
 
 fn milliseconds(duration: std::time::Duration) -> f64 {

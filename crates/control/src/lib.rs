@@ -19,7 +19,7 @@ mod token;
 
 pub use admin::{AdminPlane, AdminState, Analyst, ConfigInForce, Deployment, Deployments, Opening};
 pub use aws::{FrontDoor, Services};
-pub use diagnosis::{Diagnosis, Held, MissReason, Nearest, Placed, Verdict};
+pub use diagnosis::{Diagnosis, Held, MissReason, Nearest, Place, Placed, Verdict};
 pub use otlp::OtlpExporter;
 pub use reload::{Reload, Reloader};
 pub use token::{AdminToken, TokenError};

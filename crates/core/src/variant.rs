@@ -27,8 +27,8 @@ pub struct VariantState<T> {
     probes_to_down: NonZeroU32,
     instances: Vec<Instance<T>>,
     next_generation: u64,
-    /// Where ties of least outstanding start, so that they are taken in turn.
-    tie_cursor: usize,
+    /// How many turns of least outstanding there were.
+    turns: u64,
     retry_budget: RetryBudget,
     adaptive: Adaptive,
     /// Kept between choices, so that choosing allocates nothing.
@@ -48,6 +48,8 @@ pub(crate) struct Instance<T> {
     health: Health,
     /// Smooth weighted round robin: grows by the weight each turn, falls by the sum of weights when chosen.
     credit: f64,
+    /// Least outstanding: which turn was its last; 0 before its first.
+    turn: u64,
     beliefs: Beliefs,
     data: T,
 }
@@ -60,7 +62,7 @@ impl<T: Clone> VariantState<T> {
             probes_to_down: PROBES_TO_DOWN,
             instances: Vec::new(),
             next_generation: 0,
-            tie_cursor: 0,
+            turns: 0,
             retry_budget: RetryBudget::new(now),
             adaptive: Adaptive::new(),
             candidates: Vec::new(),
@@ -105,6 +107,7 @@ impl<T: Clone> VariantState<T> {
             models: Models::Unknown,
             health: Health::default(),
             credit: 0.0,
+            turn: 0,
             beliefs: self.adaptive.join(),
             data,
         });

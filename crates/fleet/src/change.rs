@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use isotherm_config::{ApiKey, InstanceUrl};
 use isotherm_core::{InstanceId, Routing, Weight};
+use serde::Serialize;
 use tracing::info;
 
 use crate::reconcile::Desired;
@@ -55,8 +56,9 @@ pub enum IfLast {
     Remove,
 }
 
-/// Why a change was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why a change was refused. Serialises as its kind and values, for whoever says it in another language.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[serde(tag = "kind", content = "values", rename_all = "snake_case")]
 pub enum ChangeError {
     /// No endpoint has that name.
     #[error("there is no endpoint {name:?}; there are: {}", known.join(", "))]

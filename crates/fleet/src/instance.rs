@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::dial::TlsSlot;
 use crate::listing::Listing;
-use crate::{Address, EngineReport, InstanceTls, Model};
+use crate::{Address, EngineReport, InstanceTls, Model, Problem};
 
 /// Bytes that follow each other faster than this are noted once: the note is shared by all threads.
 const NOTE_EVERY: Duration = Duration::from_millis(100);
@@ -37,7 +37,7 @@ pub struct Instance {
     listing: ArcSwapOption<Listing>,
     answered_probe: AtomicBool,
     /// What was wrong with the last probe.
-    problem: Mutex<Option<Arc<str>>>,
+    problem: Mutex<Option<Problem>>,
     engine: Mutex<EngineReport>,
     /// Nanoseconds of the clock at the last response byte; 0 before the first one.
     last_byte: AtomicU64,
@@ -231,8 +231,8 @@ impl Instance {
         self.listing.store(Some(listing));
     }
 
-    /// What was wrong with the last probe, in words.
-    pub fn problem(&self) -> Option<Arc<str>> {
+    /// What was wrong with the last probe.
+    pub fn problem(&self) -> Option<Problem> {
         self.problem.lock().clone()
     }
 
@@ -245,7 +245,7 @@ impl Instance {
         change(&mut self.engine.lock());
     }
 
-    pub(crate) fn set_problem(&self, problem: Option<Arc<str>>) {
+    pub(crate) fn set_problem(&self, problem: Option<Problem>) {
         *self.problem.lock() = problem;
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use isotherm_core::{Availability, Time};
 use serde::Serialize;
 
-use crate::{EngineStatus, InstanceNow};
+use crate::{EngineStatus, InstanceNow, Problem};
 
 /// How an instance stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,6 +27,9 @@ pub struct InstanceStatus {
     /// What was wrong with the last probe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Arc<str>>,
+    /// The same with its name and values, for whoever says it in another language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem_detail: Option<Problem>,
     /// Requests in flight on it, of this router.
     pub in_flight: u32,
     /// The most of them.
@@ -52,7 +55,7 @@ impl InstanceStatus {
     pub fn of(one: &InstanceNow, now: Time) -> InstanceStatus {
         let instance = &one.instance;
         let location = instance.location();
-        let listing = instance.listing();
+        let (listing, problem) = (instance.listing(), instance.problem());
         InstanceStatus {
             id: instance.id().as_str().into(),
             endpoint: Arc::clone(&location.endpoint),
@@ -63,7 +66,8 @@ impl InstanceStatus {
                 Availability::Ejected { until } => Some(until.since(now)).as_ref().map(Duration::as_secs_f64),
                 Availability::Up | Availability::Draining | Availability::Down => None,
             },
-            problem: instance.problem(),
+            problem: problem.as_ref().map(|problem| Arc::clone(problem.message())),
+            problem_detail: problem,
             in_flight: one.in_flight,
             max_in_flight: one.max_in_flight.map(u32::from),
             weight: one.weight.get(),

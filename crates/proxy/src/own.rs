@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use isotherm_fleet::{Model, Topology};
 use isotherm_telemetry::Outcome;
@@ -26,6 +26,7 @@ pub(crate) fn answer(route: &Route, record: &mut Record) -> Option<Result<Respon
             return None;
         }
         Route::Health => Ok(Response::new(Bytes::new())),
+        Route::Server => Ok(methods()),
         Route::Ping if topology.has_eligible(record.worker.now()) => Ok(Response::new(Bytes::new())),
         Route::Ping => Ok(unavailable()),
         Route::Models => match topology.models(|endpoint| authorize(endpoint.name(), record).is_ok()) {
@@ -74,6 +75,13 @@ fn list(models: &[Arc<Model>]) -> String {
 fn json(text: String) -> Response<Bytes> {
     let mut response = Response::new(Bytes::from(text));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// All methods that some path is served by.
+fn methods() -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
     response
 }
 

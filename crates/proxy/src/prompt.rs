@@ -53,6 +53,7 @@ impl Form {
             | Route::Model { .. }
             | Route::Ping
             | Route::Health
+            | Route::Server
             | Route::Aws(_) => Form::Ignored,
         }
     }

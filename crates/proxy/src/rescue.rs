@@ -27,6 +27,8 @@ pub(crate) enum Failure {
     UriTooLong(u64),
     /// The head is larger than this.
     HeadersTooLarge(u64),
+    /// The target is none that its method can have.
+    BadTarget,
     /// The request names no host, several, or what is none.
     BadHost,
     /// The deadline is no number of milliseconds.
@@ -229,6 +231,10 @@ impl Failure {
             Failure::HeadersTooLarge(limit) => refused(
                 ErrorKind::HeadersTooLarge,
                 format!("the headers are larger than {limit} bytes, or more than {MOST_HEADERS}").into(),
+            ),
+            Failure::BadTarget => refused(
+                ErrorKind::InvalidRequest,
+                "the target of a request is a path of ASCII characters, all others escaped; OPTIONS may ask for *".into(),
             ),
             Failure::BadHost => refused(
                 ErrorKind::InvalidRequest,

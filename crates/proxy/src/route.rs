@@ -45,6 +45,8 @@ pub(crate) enum Route {
     Ping,
     /// Whether the process is up.
     Health,
+    /// What is served at all, which nobody needs but who asks whether the server speaks HTTP (RFC 9110, section 9.3.7).
+    Server,
     /// Another service of AWS's, or SageMaker's control plane, in this protocol.
     Aws(Protocol),
 }
@@ -87,6 +89,7 @@ impl Route {
             "/v1/models" => return only(method, &READ, "GET, HEAD", Route::Models),
             "/ping" => return only(method, &READ, "GET, HEAD", Route::Ping),
             "/health" => return only(method, &READ, "GET, HEAD", Route::Health),
+            "*" if *method == Method::OPTIONS => return Ok(Route::Server),
             _ => {}
         }
         if let Some(id) = path.strip_prefix("/v1/models/").and_then(model_id) {
@@ -118,6 +121,7 @@ impl Route {
             Route::Model { .. } => "/v1/models/{id}",
             Route::Ping => "/ping",
             Route::Health => "/health",
+            Route::Server => "*",
             Route::Aws(_) => "aws",
         }
     }
@@ -204,6 +208,7 @@ mod tests {
         assert_eq!(find("GET", "/v1/models/meta/llama/3"), Ok(Route::Model { id: "meta/llama/3".into() }));
         assert_eq!(find("HEAD", "/health"), Ok(Route::Health));
         assert_eq!(find("GET", "/ping"), Ok(Route::Ping));
+        assert_eq!(find("OPTIONS", "*"), Ok(Route::Server));
         assert_eq!(find("POST", "/tokenize"), Ok(Route::Extra));
         assert_eq!(find("POST", "/v1/audio/speech"), Ok(Route::Extra));
     }

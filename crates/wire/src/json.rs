@@ -3,6 +3,7 @@
 mod cursor;
 mod malformed;
 mod members;
+mod outline;
 mod skip;
 mod string;
 mod watch;
@@ -10,7 +11,7 @@ mod watch;
 pub(crate) use cursor::Cursor;
 pub use malformed::{Found, Malformed};
 pub(crate) use members::Value;
-pub(crate) use string::{RawString, valid_parts};
+pub(crate) use string::{Name, RawString, valid_parts};
 pub(crate) use watch::Watch;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::api::Api;
-use crate::json::{Cursor, Value};
+use crate::json::{Cursor, Name, Value, valid_parts};
 
 mod cache_salt;
 mod canonical;
@@ -71,16 +71,24 @@ pub struct Described<'a> {
 /// The whole body is read once to find the fields; the text is then decoded only as far as `sink` wants it. Nothing is
 /// allocated unless a string that is needed holds escapes.
 ///
+/// A body of more than 131,072 values (little but brackets, commas and digits, or as many token ids) would take long to look
+/// into: its text is the body as it came.
+///
 /// # Errors
 ///
-/// [`Malformed`] when the body is not one JSON object (UTF-8, with or without a byte order mark). As tolerant as Python's
+/// [`Malformed`] when the body is not one JSON object (UTF-8, with or without a byte order mark), or one of more than 65,536
+/// members; what is wrong behind 131,072 values is left for the engine to judge. As tolerant as Python's
 /// `json`, with which engines read: `NaN`, `Infinity`, any depth, lone surrogates. What is wrong inside of a string (an
 /// escape, a control character, UTF-8) is left for the engine to judge. [`Api::Invocations`] takes any body, and
 /// describes what is no JSON object as nothing.
 pub fn describe<'a>(body: &'a [u8], api: Api, sink: &mut dyn TextSink) -> Result<Described<'a>, Malformed> {
     match Fields::find(body) {
         Ok(fields) => {
-            text::give(&fields, api, sink)?;
+            if !fields.too_many {
+                text::give(&fields, api, sink)?;
+            } else if api != Api::Invocations {
+                valid_parts(body, &mut |part| sink.text(part));
+            }
             fields.describe()
         }
         Err(_) if api == Api::Invocations => Ok(Described::default()),
@@ -109,7 +117,11 @@ pub fn describe<'a>(body: &'a [u8], api: Api, sink: &mut dyn TextSink) -> Result
 pub fn render<'a>(body: &'a [u8], api: Api, sink: &mut dyn PromptSink) -> Result<Described<'a>, Malformed> {
     match Fields::find(body) {
         Ok(fields) => {
-            template::give(&fields, body, api, sink)?;
+            if fields.too_many {
+                template::give_bytes(body, sink);
+            } else {
+                template::give(&fields, body, api, sink)?;
+            }
             fields.describe()
         }
         Err(_) if api == Api::Invocations => {
@@ -119,6 +131,9 @@ pub fn render<'a>(body: &'a [u8], api: Api, sink: &mut dyn PromptSink) -> Result
         Err(malformed) => Err(malformed),
     }
 }
+
+/// The most members of a body: a hundred times those of any API, and still looked through in a moment.
+const MOST_MEMBERS: usize = 65_536;
 
 /// The values of the top-level keys that mean something to routing, not yet looked into.
 #[derive(Debug, Default)]
@@ -147,6 +162,8 @@ struct Fields<'a> {
     documents: Option<Value<'a>>,
     tools: Option<Value<'a>>,
     functions: Option<Value<'a>>,
+    /// The body holds too many values to be looked into.
+    too_many: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -157,8 +174,13 @@ impl<'a> Fields<'a> {
         let Some(mut members) = cursor.members() else {
             return Err(cursor.malformed("a JSON object"));
         };
+        let (mut space, mut count) = (Name::default(), 0);
         while let Some(key) = members.next_key()? {
-            let field = match key.decoded().as_ref() {
+            count += 1;
+            if count > MOST_MEMBERS {
+                return Err(members.cursor().malformed("at most 65536 members"));
+            }
+            let field = match key.name(&mut space) {
                 b"model" => &mut fields.model,
                 b"stream" => &mut fields.stream,
                 b"stream_options" => &mut fields.stream_options,
@@ -188,6 +210,7 @@ impl<'a> Fields<'a> {
             *field = Some(members.value()?);
         }
         cursor.end()?;
+        fields.too_many = cursor.passed_many();
         Ok(fields)
     }
 
@@ -213,5 +236,7 @@ fn string(value: Option<Value<'_>>) -> Option<Cow<'_, str>> {
     value?.string().map(|raw| raw.decode())
 }
 
+#[cfg(test)]
+mod bounds;
 #[cfg(test)]
 mod tests;

@@ -42,8 +42,11 @@ fn build() -> Outcome {
 }
 
 fn tests() -> Outcome {
-    let runner: &[&str] =
-        if machine::has("cargo-nextest") { &["nextest", "run"] } else { &["test", "--all-targets", "--no-fail-fast"] };
+    let runner: &[&str] = match machine::has("cargo-nextest") {
+        true if machine::is_ci() => &["nextest", "run", "--profile", "ci"],
+        true => &["nextest", "run"],
+        false => &["test", "--all-targets", "--no-fail-fast"],
+    };
     machine::run(machine::cargo().args(runner).args(["--workspace", "--locked"])).into()
 }
 

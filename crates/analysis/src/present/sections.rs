@@ -46,7 +46,7 @@ pub(super) fn notes(findings: &Findings) -> Option<Section> {
         let read_as = log.format.map_or_else(String::new, |format| format!(" as {format}"));
         sentences.push(format!("{}: {records} could not be read{read_as}: {first}.", log.log));
     }
-    sentences.extend(findings.notes.iter().cloned());
+    sentences.extend(findings.notes.iter().map(ToString::to_string));
     (!sentences.is_empty()).then(|| section("To know", Vec::new(), 0, sentences))
 }
 

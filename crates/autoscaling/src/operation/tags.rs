@@ -1,34 +1,21 @@
 //! `TagResource`, `UntagResource` and `ListTagsForResource`, for scalable targets.
 
-use std::collections::BTreeMap;
-
 use isotherm_cloudwatch::document::Document;
-use isotherm_cloudwatch::input::{Input, Violations};
+use isotherm_cloudwatch::input::Input;
+use isotherm_cloudwatch::tags::{MOST, TagChange, Tags, listed};
 
-use super::{Call, LONG, check, nothing};
+use super::{Call, LONG, nothing};
 use crate::error::Refusal;
-use crate::record::Target;
 use crate::service::AutoScaling;
-
-/// The most tags of a target, as AWS has it.
-const MOST: usize = 50;
 
 /// Adds tags to a target.
 pub(crate) fn tag_resource(service: &AutoScaling, call: Call<'_>, input: &Document) -> Result<Document, Refusal> {
-    change(service, call, input, "Tags", |target, input| {
-        target.tags.extend(tags(input)?);
-        Ok(())
-    })
+    change(service, call, TagChange::adding(input, LONG, tags, Refusal::validation)?)
 }
 
 /// Takes tags off a target.
 pub(crate) fn untag_resource(service: &AutoScaling, call: Call<'_>, input: &Document) -> Result<Document, Refusal> {
-    change(service, call, input, "TagKeys", |target, input| {
-        for key in input.texts("TagKeys", 0..=200, 1..=128) {
-            target.tags.remove(key);
-        }
-        Ok(())
-    })
+    change(service, call, TagChange::removing(input, LONG).map_err(Refusal::validation)?)
 }
 
 /// A target's tags.
@@ -37,20 +24,17 @@ pub(crate) fn list_tags_for_resource(
     call: Call<'_>,
     input: &Document,
 ) -> Result<Document, Refusal> {
-    let violations = Violations::default();
-    let input = Input::of(input, &violations);
-    let arn = input.required_text("ResourceARN", 1..=LONG);
-    check(&violations)?;
+    let arn = listed(input, LONG).map_err(Refusal::validation)?;
     let book = service.book();
-    let target = book.by_arn(&call.caller.account, arn).ok_or_else(|| unknown(arn))?;
+    let target = book.by_arn(&call.caller.account, &arn).ok_or_else(|| unknown(&arn))?;
     let tags = target.tags.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
     Ok(Document::structure([("Tags", Document::Map(tags))]))
 }
 
 /// The tags in a request: a map of texts.
-pub(super) fn tags(input: &Input<'_>) -> Result<BTreeMap<String, String>, Refusal> {
-    let Document::Structure(members) = input.raw("Tags") else { return Ok(BTreeMap::new()) };
-    let mut tags = BTreeMap::new();
+pub(super) fn tags(input: &Input<'_>) -> Result<Tags, Refusal> {
+    let Document::Structure(members) = input.raw("Tags") else { return Ok(Tags::new()) };
+    let mut tags = Tags::new();
     for (key, value) in members {
         let value = value.as_text().filter(|value| value.chars().count() <= 256);
         let Some(value) = value.filter(|_| (1..=128).contains(&key.chars().count())) else {
@@ -65,22 +49,11 @@ pub(super) fn tags(input: &Input<'_>) -> Result<BTreeMap<String, String>, Refusa
     Ok(tags)
 }
 
-fn change(
-    service: &AutoScaling,
-    call: Call<'_>,
-    input: &Document,
-    member: &str,
-    change: impl FnOnce(&mut Target, &Input<'_>) -> Result<(), Refusal>,
-) -> Result<Document, Refusal> {
-    let violations = Violations::default();
-    let input = Input::of(input, &violations);
-    let arn = input.required_text("ResourceARN", 1..=LONG);
-    input.require(member);
-    check(&violations)?;
+fn change(service: &AutoScaling, call: Call<'_>, change: TagChange) -> Result<Document, Refusal> {
     let mut book = service.book();
-    let mut target = book.by_arn(&call.caller.account, arn).cloned().ok_or_else(|| unknown(arn))?;
-    change(&mut target, &input)?;
-    check(&violations)?;
+    let target = book.by_arn(&call.caller.account, &change.arn).cloned();
+    let mut target = target.ok_or_else(|| unknown(&change.arn))?;
+    change.apply(&mut target.tags);
     if target.tags.len() > MOST {
         let message = format!("A scalable target has at most {MOST} tags.");
         return Err(Refusal { shape: "TooManyTagsException", message });

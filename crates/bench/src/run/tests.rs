@@ -95,7 +95,7 @@ fn failures_are_told_apart_and_never_sent_again() {
         7 => Answer::sse(vec![Step::Break]),
         _ => Answer::sse(stream(2, 100, 0)),
     });
-    let options = Options { request_timeout: Duration::from_secs(1), ..options(0, 10) };
+    let options = Options { request_timeout: Duration::from_secs(3), ..options(0, 10) };
     let run = drive(&mock, 1, &options);
     let kinds: Vec<Option<FailureKind>> =
         run.records.iter().map(|record| record.failure.as_ref().map(|failure| failure.kind)).collect();
@@ -179,7 +179,10 @@ fn the_same_seeds_send_the_same_bytes_and_another_text_seed_other_words_of_the_s
 
 #[test]
 fn a_target_that_nobody_listens_on_is_an_error_of_the_run() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Taken, so that nobody else comes to listen there.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = socket.local_addr().unwrap();
     let target = Target::new(&format!("http://{closed}"), "m").unwrap();
     let error = run(&target, &plan(1), 1, &options(0, 1), &()).unwrap_err();
     assert!(matches!(&error, RunError::Unreachable(detail) if detail.contains(&closed.to_string())), "{error}");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::observer::unix_seconds;
 
@@ -19,6 +20,8 @@ pub(crate) struct Condition {
     /// For how long it must hold before it fires.
     pub(crate) lasting: Duration,
     pub(crate) labels: Labels,
+    /// The figures and names of its words, for whoever says them in another language.
+    pub(crate) values: Value,
     /// A sentence for a headline.
     pub(crate) summary: String,
     /// What it may come from, and what helps.
@@ -43,6 +46,7 @@ pub(crate) struct Alert {
     pub(crate) state: State,
     pub(crate) severity: &'static str,
     pub(crate) labels: Labels,
+    pub(crate) values: Value,
     pub(crate) summary: String,
     pub(crate) description: String,
     /// Since when it holds, in Unix time.
@@ -149,6 +153,7 @@ impl Alert {
             state: State::Pending,
             severity: condition.severity,
             labels: condition.labels.clone(),
+            values: condition.values.clone(),
             summary: condition.summary.clone(),
             description: condition.description.clone(),
             since: unix_seconds(now),
@@ -159,7 +164,8 @@ impl Alert {
 
     /// The figures in its words are those of now.
     fn goes_on(self, condition: &Condition) -> Alert {
-        Alert { summary: condition.summary.clone(), description: condition.description.clone(), ..self }
+        let Condition { values, summary, description, .. } = condition.clone();
+        Alert { values, summary, description, ..self }
     }
 }
 
@@ -175,6 +181,7 @@ mod tests {
             severity: "warning",
             lasting: 60 * SECOND,
             labels: Labels::from([("instance", instance.to_owned())]),
+            values: Value::from(value),
             summary: format!("{instance} is down, {value}"),
             description: String::new(),
         }

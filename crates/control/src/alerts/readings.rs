@@ -1,11 +1,13 @@
 //! What the rules look at: the last minutes of every variant and instance, as plain values.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 use isotherm_core::{Availability, InstanceId};
-use isotherm_fleet::{EngineReport, Fleet, InstanceNow, Model, Variant};
+use isotherm_fleet::{EngineReport, Fleet, InstanceNow, Model, Problem, Variant};
 use isotherm_telemetry::{HistogramFigures, InstanceCounts};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::observer::{POINTS, Rates, Repeated, STEP, Seen, Short, VariantHistory, sum};
@@ -39,14 +41,24 @@ pub(crate) struct InstanceReading {
     /// `up`, `draining`, `down` or `ejected`.
     pub(crate) availability: &'static str,
     /// What was wrong with its last probe.
-    pub(crate) problem: Option<String>,
+    pub(crate) problem: Option<Problem>,
     /// Its part of the variant's weight, 0 to 1.
     pub(crate) fair_share: f64,
     pub(crate) counts: InstanceCounts,
     pub(crate) repeated: Repeated,
     pub(crate) engine: EngineReport,
-    /// The base models that it lists, with what they are; `None` while it has not said.
-    pub(crate) models: Option<BTreeSet<String>>,
+    /// The base models that it lists; `None` while it has not said.
+    pub(crate) models: Option<BTreeSet<BaseModel>>,
+}
+
+/// A model that is no adapter, with what engines say beside its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct BaseModel {
+    pub(crate) id: String,
+    /// What it was loaded from, where that is another name.
+    pub(crate) root: Option<String>,
+    /// How many tokens a prompt and its answer may have.
+    pub(crate) context: Option<u64>,
 }
 
 /// Reads the last minutes.
@@ -106,12 +118,15 @@ impl InstanceReading {
         InstanceReading {
             id: InstanceId::as_str(one.instance.id()).to_owned(),
             availability: one.availability.as_str(),
-            problem: one.instance.problem().as_deref().map(str::to_owned),
+            problem: one.instance.problem(),
             fair_share: one.weight.get() / weight,
             counts,
             repeated,
             engine: one.instance.engine(),
-            models: one.instance.models().map(|models| models.iter().filter_map(|model| base_model(model)).collect()),
+            models: one
+                .instance
+                .models()
+                .map(|models| models.iter().filter_map(|model| BaseModel::of(model)).collect()),
         }
     }
 
@@ -121,18 +136,31 @@ impl InstanceReading {
     }
 }
 
-/// A base model's name, and what engines say beside it; `None` for an adapter, which may lie on some replicas only.
-fn base_model(model: &Model) -> Option<String> {
-    let object: Value = serde_json::from_str(model.object()).ok()?;
-    if object.get("parent").is_some_and(|parent| !parent.is_null()) {
-        return None;
+impl BaseModel {
+    /// `None` for an adapter, which may lie on some replicas only.
+    fn of(model: &Model) -> Option<BaseModel> {
+        let object: Value = serde_json::from_str(model.object()).ok()?;
+        if object.get("parent").is_some_and(|parent| !parent.is_null()) {
+            return None;
+        }
+        let root = object.get("root").and_then(Value::as_str).filter(|root| *root != model.id());
+        Some(BaseModel {
+            id: model.id().to_owned(),
+            root: root.map(str::to_owned),
+            context: object.get("max_model_len").and_then(Value::as_u64),
+        })
     }
-    let mut words = vec![model.id().to_owned()];
-    if let Some(root) = object.get("root").and_then(Value::as_str).filter(|root| *root != model.id()) {
-        words.push(format!("from {root}"));
+}
+
+impl fmt::Display for BaseModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.id)?;
+        if let Some(root) = &self.root {
+            write!(f, ", from {root}")?;
+        }
+        if let Some(context) = self.context {
+            write!(f, ", context {context}")?;
+        }
+        Ok(())
     }
-    if let Some(length) = object.get("max_model_len").and_then(Value::as_u64) {
-        words.push(format!("context {length}"));
-    }
-    Some(words.join(", "))
 }

@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime};
 use isotherm_config::Alerts;
 use isotherm_fleet::{EngineFigures, EngineReport};
 use isotherm_telemetry::InstanceCounts;
+use serde_json::{Value, json};
 
-use super::readings::{InstanceReading, VariantReading};
+use super::readings::{BaseModel, InstanceReading, VariantReading};
 use super::rules;
 use crate::observer::{Repeated, Short};
 
@@ -18,6 +19,10 @@ fn now() -> SystemTime {
 
 fn vllm(extra: &str) -> EngineFigures {
     EngineFigures::read(&format!("vllm:num_requests_running 1\n{extra}")).unwrap()
+}
+
+fn model(id: &str) -> BaseModel {
+    BaseModel { id: id.to_owned(), root: None, context: Some(8_192) }
 }
 
 /// A replica that does well.
@@ -42,7 +47,7 @@ fn instance(id: &str) -> InstanceReading {
             template: Some(7 << 32),
             ..EngineReport::default()
         },
-        models: Some(BTreeSet::from(["llama, context 8192".to_owned()])),
+        models: Some(BTreeSet::from([model("llama")])),
     }
 }
 
@@ -199,13 +204,55 @@ fn replicas_that_differ_fire_by_what_both_say() {
         only("IsothermReplicasDisagree")
     );
     assert_eq!(of_instance(|instance| instance.engine.template = Some(8 << 32)), only("IsothermReplicasDisagree"));
-    let other = Some(BTreeSet::from(["qwen, context 8192".to_owned()]));
+    let other = Some(BTreeSet::from([model("qwen")]));
     assert_eq!(of_instance(|instance| instance.models = other.clone()), only("IsothermReplicasDisagree"));
     assert_eq!(of_instance(|instance| (instance.engine.version, instance.models) = (None, None)), []);
     let drained = |instance: &mut InstanceReading| {
         (instance.engine.version, instance.availability) = (Some("0.33.0".into()), "draining");
     };
     assert_eq!(of_instance(drained), [], "it goes, or is being replaced");
+}
+
+/// The values of the one alert that fires after a change.
+fn values(change: impl FnOnce(&mut VariantReading)) -> Value {
+    let mut variant = well();
+    change(&mut variant);
+    let conditions = rules::check(&[variant], &Alerts::default(), now());
+    assert_eq!(conditions.len(), 1, "{conditions:?}");
+    conditions[0].values.clone()
+}
+
+#[test]
+fn every_alert_tells_what_its_words_are_made_of() {
+    let low = values(|variant| variant.hit_rate = Some(0.25));
+    assert_eq!(low, json!({ "hit_rate": 0.25, "repeats": 0.9, "goal": 0.3 }));
+    let lost = values(|variant| variant.instances[1].repeated = Repeated { requests: 40, misses: 20 });
+    assert_eq!(lost, json!({ "missing": 0.5, "kv_cache_usage": null }));
+    let hot = values(|variant| {
+        (variant.hottest, variant.spilled) = (Some(("ab".repeat(16), 0.5)), 100);
+        variant.instances[0].counts.requests = 2_250;
+    });
+    let expected = json!({ "share": 0.5, "prefix": "ab".repeat(8), "busiest": "i", "skew": 3.0, "spilled": 0.1 });
+    assert_eq!(hot, expected);
+    assert_eq!(values(|variant| variant.spilled = 250), json!({ "share": 0.25 }));
+    let ill = values(|variant| variant.instances[1].availability = "down");
+    assert_eq!(ill, json!({ "availability": "down", "problem": null }));
+    let slow = values(|variant| variant.first_token_p95 = Some(6.5));
+    assert_eq!(slow, json!({ "p95_seconds": 6.5, "goal_seconds": 5.0 }));
+    let off = values(|variant| {
+        let instance = &mut variant.instances[1];
+        (instance.repeated, instance.engine.figures) = (Repeated { requests: 40, misses: 40 }, None);
+        instance.counts.cached_tokens = 0;
+    });
+    assert_eq!(off, json!({ "requests": 40 }));
+    let disagree = values(|variant| variant.instances[3].models = Some(BTreeSet::from([model("qwen")])));
+    let opinion = |id: &str, instances: &[&str]| {
+        let says = json!([{ "id": id, "root": null, "context": 8_192 }]);
+        json!({ "says": says, "instances": instances, "more": 0 })
+    };
+    let opinions = [opinion("llama", &["i", "j", "k"]), opinion("qwen", &["l"])];
+    assert_eq!(disagree, json!({ "differences": [{ "aspect": "model", "opinions": opinions }] }));
+    assert_eq!(values(|variant| variant.instances[1].engine.restarted = Some(now())), Value::Null);
 }
 
 #[test]

@@ -6,10 +6,11 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use isotherm_config::InstanceUrl;
+use isotherm_config::{InstanceUrl, UrlError};
 use isotherm_core::{InstanceId, Weight};
 use isotherm_fleet::{ChangeError, IfLast, InstanceName, InstanceStatus, NewInstance, Origin};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::admin::AdminState;
 use crate::answer::Problem;
@@ -53,7 +54,7 @@ pub(crate) async fn add(
 ) -> Result<(StatusCode, Json<InstanceStatus>), Problem> {
     let addition: Addition =
         serde_json::from_slice(&body).map_err(|error| Problem::bad_request(format!("the body: {error}")))?;
-    let url: InstanceUrl = addition.url.parse().map_err(|error| Problem::bad_request(format!("url: {error}")))?;
+    let url: InstanceUrl = addition.url.parse().map_err(of_url)?;
     let weight = addition.weight.map_or(Ok(Weight::ONE), Weight::new);
     let new = NewInstance {
         endpoint: addition.endpoint,
@@ -93,6 +94,17 @@ pub(crate) async fn remove(
     Ok(Json(state.fleet.remove_instance(place.of(&id), if_last)?))
 }
 
+fn of_url(error: UrlError) -> Problem {
+    let kind = match error {
+        UrlError::Scheme => "url_scheme",
+        UrlError::Credentials => "url_credentials",
+        UrlError::Host => "url_host",
+        UrlError::Port => "url_port",
+        UrlError::Path => "url_path",
+    };
+    Problem::bad_request(format!("url: {error}")).made_of(json!({ "kind": kind }))
+}
+
 impl Place {
     fn of<'a>(&'a self, id: &'a str) -> InstanceName<'a> {
         InstanceName { id, endpoint: self.endpoint.as_deref(), variant: self.variant.as_deref() }
@@ -111,6 +123,6 @@ impl From<ChangeError> for Problem {
             | ChangeError::Managed { .. }
             | ChangeError::ManagedRouting { .. } => StatusCode::CONFLICT,
         };
-        Problem::new(status, error.to_string())
+        Problem::new(status, error.to_string()).made_of(&error)
     }
 }

@@ -8,6 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use isotherm_telemetry::{AccessLogEntry, TracedRequest};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::admin::AdminState;
 use crate::answer::Problem;
@@ -71,6 +72,7 @@ pub(crate) async fn show(State(state): State<AdminState>, Path(id): Path<String>
              lists them"
         );
         Problem::new(StatusCode::NOT_FOUND, message)
+            .made_of(json!({ "kind": "request_not_kept", "values": { "id": id } }))
     };
     found.map(Json).ok_or_else(missing)
 }
@@ -93,7 +95,7 @@ pub(crate) async fn analysis(State(state): State<AdminState>) -> Result<Response
         return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "this router cannot analyse its own requests"));
     };
     let found = off_the_runtime(move || analyst.analyse(log_of(&state), state.metrics.traces().missed())).await?;
-    let unfit = |why: String| Problem::new(StatusCode::CONFLICT, why);
+    let unfit = |why: String| Problem::new(StatusCode::CONFLICT, why).made_of(json!({ "kind": "not_analysed" }));
     found.map(|json| ([(header::CONTENT_TYPE, "application/json")], json).into_response()).map_err(unfit)
 }
 
@@ -114,7 +116,7 @@ fn kept(state: &AdminState) -> Vec<Arc<TracedRequest>> {
 
 fn off() -> Problem {
     let message = "diagnostics are off: `diagnostics: {}` in the configuration, or --diagnostics, turns them on";
-    Problem::new(StatusCode::CONFLICT, message)
+    Problem::new(StatusCode::CONFLICT, message).made_of(json!({ "kind": "diagnostics_off" }))
 }
 
 /// Compares some thousand prompts without holding anybody else up.

@@ -4,12 +4,13 @@ import {
   bars, clock, compact, distribution, element, fillTable, flows, narrowest, number, ordinary, percent, prefixMap, shareMap,
   shareOverTime, spark, wide,
 } from "./draw.js";
+import { alertSaid, noteSaid, outcomeSaid, placeSaid, problemSaid } from "./sentences.js";
 import { languages } from "./words.js";
 
 const EVERY = 2000, LONGEST_WAIT = 30000, STALE_AFTER = 12, OUTCOMES = ["hit", "miss", "spill", "unknown"];
 const find = id => document.getElementById(id);
 
-let words = languages.en, overview = null, kept = null, analysis = null, told = null, answered = 0, paused = false, wait = EVERY, timer = null, chosen = null;
+let language = "en", words = languages.en, overview = null, kept = null, analysis = null, told = null, answered = 0, paused = false, wait = EVERY, timer = null, chosen = null;
 // The token stays in this tab: other tabs, and this one once it is closed, do not have it.
 let token = sessionStorage.getItem("isotherm-token");
 
@@ -52,7 +53,7 @@ function signIn(problem) {
 }
 
 function translate() {
-  document.documentElement.lang = find("language").value === "zh" ? "zh-CN" : "en";
+  document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
   for (const spoken of document.querySelectorAll("[data-say]")) spoken.textContent = words[spoken.dataset.say];
   const verdict = find("verdict"), asked = verdict.value;
   verdict.replaceChildren(...["", "hit", "miss", "unknown", "failed"].map(value =>
@@ -121,7 +122,7 @@ function showVerdicts() {
 const VERDICTS = { hit: "good", miss: "other", failed: "bad" };
 const ago = time => `${Math.max(0, Math.round(overview.time - time))} ${words.seconds_ago}`;
 const verdictTag = one => element("span", { class: `tag ${VERDICTS[one.verdict] ?? ""}` }, words.verdicts[one.verdict]);
-const why = one => one.verdict === "under_way" ? "–" : (words.reasons[one.reason] ?? one.reason) + (one.part ? `: ${one.part}` : "");
+const why = one => one.verdict === "under_way" ? "–" : (words.reasons[one.reason] ?? one.reason) + (one.place ? words.at(placeSaid(language, one.place) ?? one.part) : "");
 const nearest = one => one.nearest
   ? words.before(one.nearest.request_id.slice(0, 8), number(one.nearest.seconds_before, 1), number(one.nearest.shared_tokens)) : "–";
 
@@ -137,13 +138,13 @@ function askButton({ request_id }) {
 async function tell(id) {
   find("request-id").value = id;
   const answer = await ask(`api/requests/${encodeURIComponent(id)}`), said = await answer.json();
-  told = answer.ok ? { request: said } : { problem: said.error.message };
+  told = answer.ok ? { request: said } : { problem: said.error };
   showTold();
 }
 
 function showTold() {
   if (!told) return find("told").replaceChildren();
-  if (told.problem) return find("told").replaceChildren(element("p", { class: "problem" }, told.problem));
+  if (told.problem) return find("told").replaceChildren(element("p", { class: "problem" }, spoken(told.problem)));
   const one = told.request, { placed } = one;
   const share = one.prompt_tokens && one.cached_tokens !== null ? percent(one.cached_tokens / one.prompt_tokens) : "–";
   const rows = [
@@ -176,7 +177,7 @@ function showAnalysis() {
     (sharing?.curve ?? []).map(point => [number(point.cache_tokens), percent(point.hit_rate.value)]));
   find("analysis").replaceChildren(...lines.map(line => element("p", {}, line)),
     ...(sharing?.curve.length ? [element("div", { class: "scroll", role: "group", tabindex: "0", "aria-label": words.curve }, table)] : []),
-    ...notes.map(note => element("p", { class: "note" }, note)));
+    ...analysis.notes.map((note, at) => element("p", { class: "note" }, inOurs(noteSaid(language, note), notes[at]))));
 }
 
 function chooseVariant() {
@@ -204,11 +205,11 @@ function say(said, good) {
 function showAlerts() {
   const alerts = overview.alerts ?? [];
   find("alerts").hidden = alerts.length === 0;
-  // What the router says of it is English.
-  const row = ({ alert, state, severity, summary, description, since }) => element("li", { title: alert },
-    element("span", { class: `tag ${state === "firing" ? "bad" : "other"}` }, words.alert_states[state]), " ",
-    element("strong", {}, words.alert_names[alert] ?? alert), ` (${words.severities[severity] ?? severity}, ${words.alert_since(clock(since))}): `,
-    element("span", { lang: "en" }, `${summary}. ${description}`));
+  const row = one => element("li", { title: one.alert },
+    element("span", { class: `tag ${one.state === "firing" ? "bad" : "other"}` }, words.alert_states[one.state]), " ",
+    element("strong", {}, words.alert_names[one.alert] ?? one.alert),
+    words.alert_head(words.severities[one.severity] ?? one.severity, clock(one.since)),
+    inOurs(alertSaid(language, one), `${one.summary}. ${one.description}`));
   find("alerts-list").replaceChildren(...alerts.map(row));
 }
 
@@ -234,7 +235,7 @@ function showTiles({ minute, quarter_hour, series, instances, in_flight, waiting
     [words.hit_rate, percent(minute.hit_rate), minute.expected_hit_rate === null ? null : `${words.expected} ${percent(minute.expected_hit_rate)}`,
       spark(series.hit_rate)],
     [words.gain, gain === null ? "–" : `${gain < 0 ? "−" : "+"}${number(Math.abs(gain), 1)}`,
-      gain === null ? (kept?.on ? null : words.gain_off) : `${words.points}; ${words.random_would(percent(random))}`],
+      gain === null ? (kept?.on ? null : words.gain_off) : words.random_would(percent(random))],
     [words.first_token, milliseconds(minute.ttft.all.p50_ms), `${words.p99} ${milliseconds(minute.ttft.all.p99_ms)}`],
     [words.spills, percent(minute.spill_rate), cause && words.mostly(words.cause_names[cause] ?? cause), spark(series.spill_rate)],
     [words.errors, percent(minute.error_rate), `${number(minute.errors)}`],
@@ -332,7 +333,7 @@ function showInstances({ endpoint, variant, instances, concurrency_threshold }) 
   fillTable(find("instances"), words.instances_title,
     [[words.instance], [words.state], [words.flight, true], [words.share, true], [words.fair, true], [words.hit_rate, true],
       [words.expected, true], [words.engine_queue, true], [words.kv_cache, true], [words.upstream_errors, true], [words.origin], [words.action]],
-    instances.map(one => [one.id, element("span", { class: `tag ${TAGS[one.availability]}`, title: one.problem }, words.states[one.availability]),
+    instances.map(one => [one.id, element("span", { class: `tag ${TAGS[one.availability]}`, title: one.problem_detail && (problemSaid(language, one.problem_detail) ?? one.problem) }, words.states[one.availability]),
       number(one.in_flight) + (concurrency_threshold ? ` / ${concurrency_threshold}` : ""), percent(one.share), percent(one.fair_share),
       percent(one.hit_rate), percent(one.expected_hit_rate), number(one.engine?.waiting), percent(one.engine?.kv_cache_usage), number(one.upstream_errors), words.origins[one.origin] ?? one.origin, drainButton(endpoint, variant, one)]));
   if (focused) document.querySelector(`[data-drain="${CSS.escape(focused)}"]`)?.focus();
@@ -346,8 +347,7 @@ function drainButton(endpoint, variant, one) {
     if (!draining && !confirm(words.drain_ask(one.id))) return;
     const place = new URLSearchParams({ endpoint, variant });
     const answer = await ask(`api/instances/${encodeURIComponent(one.id)}/drain?${place}`, { method: draining ? "DELETE" : "POST" });
-    const said = answer.ok ? (draining ? words.undone : words.drained)(one.id) : (await answer.json()).error.message;
-    find("done").textContent = said;
+    find("done").replaceChildren(answer.ok ? (draining ? words.undone : words.drained)(one.id) : spoken((await answer.json()).error));
     look();
   });
   return button;
@@ -394,7 +394,7 @@ function showEndpoints() {
   const table = element("table");
   fillTable(table, words.deployments_title, [[words.endpoint], [words.state], [words.configuration], [words.failure]],
     under.map(one => [one.endpoint, element("span", { class: `tag ${one.status.includes("Fail") ? "bad" : "other"}` }, one.status),
-      one.config, one.failure ?? "–"]));
+      one.config, one.failure ? inOurs(null, one.failure) : "–"]));
   find("deployments").replaceChildren(element("h3", { id: "deployments-title" }, words.deployments_title),
     element("div", { class: "scroll", role: "group", tabindex: "0", "aria-labelledby": "deployments-title" }, table));
 }
@@ -420,7 +420,7 @@ function showRequests() {
       short(request.instance), request.home ? short(request.home) + (request.home_in_flight !== null ? ` (${request.home_in_flight})` : "") : "–",
       alternatives(request), request.place === null ? "–" : `${request.place} / ${request.eligible}`, number(request.in_flight), number(request.ttft_ms, 1),
       number(request.duration_ms), number(request.prompt_tokens), number(request.cached_tokens), number(request.expected_cached_tokens),
-      `${request.status}${request.outcome === "ok" ? "" : " " + request.outcome}`]));
+      `${request.status}${request.outcome === "ok" ? "" : " " + outcomeSaid(language, request.outcome)}`]));
 }
 
 /** Where else its key would have led: the first in its order, with what they have in flight now. */
@@ -430,7 +430,7 @@ const alternatives = ({ order, instance }) => order.filter(one => one.instance !
 /** Sends a change and says what came of it. */
 async function send(path, method, body, said) {
   const answer = await ask(path, { method, body: JSON.stringify(body) });
-  find("done").textContent = answer.ok ? said : (await answer.json()).error.message;
+  find("done").replaceChildren(answer.ok ? said : spoken((await answer.json()).error));
   if (answer.ok) look();
   return answer.ok;
 }
@@ -439,6 +439,9 @@ const given = form => Object.fromEntries([...new FormData(form)].filter(([, valu
   .map(([name, value]) => [name, form.elements[name].type === "number" ? Number(value) : value]));
 
 const emptyBody = said => element("tbody", {}, element("tr", {}, element("td", { class: "empty" }, said)));
+/** What is said in our language, else as the router says it, which is English. */
+const inOurs = (said, english) => said ?? element("span", { lang: "en" }, english);
+const spoken = problem => inOurs(problemSaid(language, problem), problem.message);
 const short = id => id.replace(/^https?:\/\//, "").slice(-24);
 
 find("sign-in").addEventListener("submit", event => {
@@ -478,14 +481,14 @@ find("analyse").addEventListener("click", async () => {
   const answer = await ask("api/analysis"), told = await answer.json();
   analysis = answer.ok ? told : null;
   if (answer.ok) showAnalysis();
-  else find("analysis").replaceChildren(element("p", { class: "problem" }, told.error.message));
+  else find("analysis").replaceChildren(element("p", { class: "problem" }, spoken(told.error)));
 });
 find("variant").addEventListener("change", event => { chosen = event.target.value; show(); });
 find("language").addEventListener("change", event => speak(event.target.value));
 document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
 
-function speak(language) {
-  words = languages[language];
+function speak(next) {
+  [language, words] = [next, languages[next]];
   find("language").value = language;
   localStorage.setItem("isotherm-language", language);
   translate();

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use isotherm_core::{
     Arm, BlockHasher, Decision, HashSeed, InstanceId, InstanceSpec, Reason, Routing, StrategyName, VariantState,
 };
-use isotherm_telemetry::{Outcome, PartEnd, Trail};
+use isotherm_telemetry::{Outcome, PartEnd, Role, Trail};
 
 use super::*;
 

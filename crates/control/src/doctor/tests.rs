@@ -10,7 +10,7 @@ use isotherm_fleet::{EngineFigures, EngineReport};
 use isotherm_telemetry::InstanceCounts;
 
 use super::*;
-use crate::alerts::{InstanceReading, VariantReading};
+use crate::alerts::{BaseModel, InstanceReading, VariantReading};
 use crate::observer::Short;
 
 fn config(text: &str) -> Config {
@@ -25,6 +25,10 @@ fn config(text: &str) -> Config {
 
 fn load(path: &Path) -> Config {
     Config::load(Some(path), &Environment::default(), &Overrides::default()).unwrap()
+}
+
+fn model(id: &str) -> BaseModel {
+    BaseModel { id: id.to_owned(), root: None, context: None }
 }
 
 fn instance(id: &str) -> InstanceReading {
@@ -44,7 +48,7 @@ fn instance(id: &str) -> InstanceReading {
             clock_ahead: Some(0.4),
             ..EngineReport::default()
         },
-        models: Some(BTreeSet::from(["llama".to_owned()])),
+        models: Some(BTreeSet::from([model("llama")])),
         ..InstanceReading::default()
     }
 }
@@ -105,7 +109,7 @@ fn every_illness_of_an_instance_is_found_once() {
     assert_eq!(of_instance(|i| i.availability = "down"), one("instances", Verdict::Problem, "j"));
     assert_eq!(of_instance(|i| i.availability = "ejected"), one("instances", Verdict::Warning, "j"));
     assert_eq!(of_instance(|i| i.models = None), one("instances", Verdict::Warning, "j"));
-    let other = Some(BTreeSet::from(["qwen".to_owned()]));
+    let other = Some(BTreeSet::from([model("qwen")]));
     assert_eq!(of_instance(|i| i.models = other), one("replicas", Verdict::Problem, "e/v"));
     assert_eq!(of_instance(|i| i.engine.clock_ahead = Some(-90.0)), one("clocks", Verdict::Warning, "j"));
     let silent = |i: &mut InstanceReading| {

@@ -178,8 +178,9 @@ impl<T: Clone> VariantState<T> {
                 chosen.inspect(|pick| self.take_turn(candidates, request.tried, pick.candidate))
             }
             (_, _, Strategy::LeastOutstandingRequests | Strategy::PrefixAware(_) | Strategy::Adaptive) => {
-                let chosen = least_outstanding::pick(&open, self.tie_cursor);
-                chosen.inspect(|pick| self.tie_cursor = pick.candidate.index + 1)
+                let chosen = least_outstanding::pick(&open);
+                self.turns += 1;
+                chosen.inspect(|pick| self.instances[pick.candidate.index].turn = self.turns)
             }
         };
         let mut pick = picked.ok_or(Refusal::Full)?;

@@ -100,7 +100,7 @@ async fn connections_can_be_refused_for_a_while() {
     set(&mut client, json!({"refuse_connections": true})).await;
     assert!(Client::connect(&engine).await.is_err());
     assert_eq!(client.post("/v1/chat/completions", &chat("Hello")).await.status, 200);
-    engine.set_faults(serde_json::from_value(json!({"refuse_connections": true, "for_ms": 30})).unwrap()).await;
+    engine.set_faults(serde_json::from_value(json!({"refuse_connections": true, "for_ms": 3_000})).unwrap()).await;
     assert!(Client::connect(&engine).await.is_err());
     let deadline = tokio::time::Instant::now() + crate::client::PATIENCE;
     while Client::connect(&engine).await.is_err() {

@@ -123,6 +123,34 @@ fn two_endpoints(second: &str) -> Fleet {
 }
 
 #[test]
+fn no_series_stays_of_what_was_removed() {
+    let fleet = fleet(&one_variant("", &[A, B]));
+    let series = || {
+        fleet.refresh_gauges();
+        let text = fleet.metrics().expose(None).body;
+        text.lines().filter(|line| line.contains("instance_id=\"http://b:1\"")).count()
+    };
+    let held = choose(&variant(&fleet), Some("http://b:1")).unwrap();
+    assert!(series() > 0);
+    fleet.apply(&one_variant("", &[A]));
+    // Until its last request has ended, there is something to tell of it.
+    drop(held);
+    assert_eq!(series(), 0);
+}
+
+#[test]
+fn equal_names_in_two_endpoints_share_nothing() {
+    let fleet = two_endpoints(&format!("{{name: second, variants: [{{name: v, instances: [{A}]}}]}}"));
+    let topology = Arc::clone(&fleet.topology());
+    let [first, second] = ["first", "second"].map(|name| topology.endpoint(name).unwrap().variant("v").unwrap());
+    let _held = choose(first, None).unwrap();
+    first.observe(instances(first)[0].generation, Evidence::ConnectRefused, first.clock().now());
+    let state = |variant| (instances(variant)[0].in_flight, instances(variant)[0].availability);
+    assert_eq!((ids(first), state(first)), (ids(second), (1, Availability::Down)));
+    assert_eq!(state(second), (0, Availability::Up));
+}
+
+#[test]
 fn endpoints_and_variants_come_and_go_and_requests_in_what_is_gone_end() {
     let fleet = two_endpoints(
         "{name: second, variants: [{name: one, instances: [{url: 'http://b:1'}]}, {name: two, instances: []}]}",

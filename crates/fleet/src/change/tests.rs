@@ -5,6 +5,8 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 use super::*;
+use crate::Problem;
+use crate::problem::ProblemKind;
 use crate::testing::{config, fleet, one_variant, variant};
 
 fn new(url: &str) -> NewInstance {
@@ -101,7 +103,7 @@ fn a_listing_says_how_an_instance_stands() {
     for _ in 0..5 {
         variant.observe(one.generation, Evidence::RequestFailed, variant.clock().now());
     }
-    one.instance.set_problem(Some("connection refused".into()));
+    one.instance.set_problem(Some(Problem::new(&"connection refused", ProblemKind::Refused)));
     let status = serde_json::to_value(fleet.list().remove(0)).unwrap();
     let ejected_for = status["ejected_for_seconds"].as_f64().unwrap();
     assert!((9.0..=10.0).contains(&ejected_for), "{ejected_for}");
@@ -113,7 +115,8 @@ fn a_listing_says_how_an_instance_stands() {
     }
     let expected = serde_json::json!({
         "id": "http://a:1", "endpoint": "chat", "variant": "main", "url": "http://a:1", "availability": "ejected",
-        "problem": "connection refused", "in_flight": 0, "max_in_flight": null, "weight": 0.5, "models": null,
+        "problem": "connection refused",
+        "problem_detail": { "message": "connection refused", "kind": "refused" }, "in_flight": 0, "max_in_flight": null, "weight": 0.5, "models": null,
         "origin": "file"
     });
     assert_eq!(rest, expected);

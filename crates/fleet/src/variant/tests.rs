@@ -12,7 +12,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 use super::{Bounds, LONGEST_FOR_HOME, NotPlaced, Placement, Rank, Variant, Waiting};
-use crate::testing::{fleet, one_variant, variant as first_variant};
+use crate::testing::{FakeInstance, Reply, eventually, fleet, one_variant, variant as first_variant};
 
 const ANY: RouteRequest<'static> =
     RouteRequest { key: None, prompt: None, model: None, pinned: None, within: None, tried: &[] };
@@ -75,6 +75,30 @@ fn a_slot_counts_until_it_is_dropped() {
     drop(placement);
     assert_eq!(in_flight(&variant), [0, 0]);
     assert_eq!(instance.metrics().in_flight().get(), 0);
+}
+
+#[tokio::test]
+async fn neither_probes_nor_an_engine_that_says_it_is_full_change_a_count_or_stop_a_request() {
+    let engine = FakeInstance::start().await;
+    let full = "vllm:num_requests_running 1000\nvllm:num_requests_waiting 100000\nvllm:kv_cache_usage_perc 1.0\n";
+    engine.answer("/metrics", Reply::Http(200, full.to_owned()));
+    let settings = "health: {interval: 10ms, timeout: 40ms}, engine_metrics: {interval: 10ms, timeout: 20ms},";
+    let fleet = fleet(&one_variant(settings, &[&format!("{{url: '{}'}}", engine.url())]));
+    let variant = first_variant(&fleet);
+    let held: Vec<_> = (0..5).map(|_| choose(&variant, &ANY).unwrap()).collect();
+    let _tasks = fleet.spawn();
+    let report = || variant.instances(variant.clock().now()).remove(0).instance.engine();
+    eventually("it says that it is full", || report().figures.is_some()).await;
+    // Three times as many as some gateway took to begin anew.
+    eventually("probed often", || engine.times_asked("/health") >= 30).await;
+    assert_eq!(in_flight(&variant), [5]);
+    // And from then on says nothing.
+    engine.answer("/metrics", Reply::Nothing);
+    eventually("its figures are old", || report().problem.is_some()).await;
+    let another = choose(&variant, &ANY).unwrap();
+    assert_eq!(in_flight(&variant), [6]);
+    drop((held, another));
+    assert_eq!(in_flight(&variant), [0]);
 }
 
 #[test]
@@ -217,8 +241,8 @@ fn a_tenant_that_fills_the_queue_makes_way_for_another_and_the_lower_priority_fo
     assert_eq!(left, [[true; 8].as_slice(), &[false; 2]].concat());
 }
 
-#[test]
-fn room_goes_to_whose_home_it_is_and_to_others_only_after_a_while() {
+#[tokio::test(start_paused = true)]
+async fn room_goes_to_whose_home_it_is_and_to_others_only_after_a_while() {
     let variant = variant(2);
     let of = |key: u128| RouteRequest { key: Some(isotherm_core::PrefixKey::from_u128(key)), ..ANY };
     let now = variant.clock().now();
@@ -233,7 +257,7 @@ fn room_goes_to_whose_home_it_is_and_to_others_only_after_a_while() {
     drop(on_a);
     assert!(look(&mut of_b).is_pending(), "it waits for its home a moment longer");
     assert_eq!(choose(&variant, &at_b).unwrap_err(), Refusal::Full, "no newcomer goes before it");
-    std::thread::sleep(LONGEST_FOR_HOME);
+    tokio::time::advance(LONGEST_FOR_HOME).await;
     of_b.look_elsewhere();
     let Poll::Ready(Ok(placement)) = look(&mut of_b) else { panic!("any room will do by now") };
     assert_eq!(placement.decision.chosen.as_str(), "a");

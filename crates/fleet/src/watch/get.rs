@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::Instance;
 
 /// How long a connection may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The largest head of an answer, in bytes.
 const LARGEST_HEAD: usize = 64 << 10;
 

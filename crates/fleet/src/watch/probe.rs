@@ -11,6 +11,7 @@ use tracing::{info, warn};
 
 use super::get::{self, GetError};
 use super::{Watch, jitter};
+use crate::problem::{Problem, ProblemKind};
 use crate::{Instance, Location};
 
 /// What engines call their health check.
@@ -67,7 +68,7 @@ impl Watch {
                 if changed {
                     warn!(%endpoint, %variant, %instance, "down: {error}");
                 }
-                self.instance.set_problem(Some(error.to_string().into()));
+                self.instance.set_problem(Some(error.told()));
             }
         }
     }
@@ -110,6 +111,26 @@ async fn ask(instance: &Instance, path: &str, limit: Duration) -> Result<(), Pro
 impl ProbeError {
     fn is_unknown_path(&self) -> bool {
         matches!(self, ProbeError::Status { status: StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, .. })
+    }
+
+    fn told(&self) -> Problem {
+        let kind = match self {
+            ProbeError::Get(GetError::Refused) => ProblemKind::Refused,
+            ProbeError::Get(GetError::ConnectTimedOut) => {
+                ProblemKind::NoConnectionWithin { seconds: get::CONNECT_TIMEOUT.as_secs_f64() }
+            }
+            ProbeError::Get(GetError::Connect(cause)) => ProblemKind::NoConnection { cause: cause.to_string() },
+            ProbeError::Get(GetError::TimedOut { path, limit }) => {
+                ProblemKind::NoAnswer { path: path.clone(), seconds: limit.as_secs_f64() }
+            }
+            ProbeError::Get(GetError::Broken { path, cause }) => {
+                ProblemKind::BrokenAnswer { path: path.clone(), cause: cause.to_string() }
+            }
+            ProbeError::Status { path, status } => {
+                ProblemKind::Status { path: path.clone(), status: status.to_string() }
+            }
+        };
+        Problem::new(self, kind)
     }
 
     /// What it says about the instance, from which the last response byte came at `last_byte`.

@@ -30,7 +30,7 @@ fn is(variant: &Variant, availability: Availability) -> bool {
 }
 
 fn problem(variant: &Variant) -> String {
-    now(variant).instance.problem().unwrap_or_default().to_string()
+    now(variant).instance.problem().map(|problem| problem.to_string()).unwrap_or_default()
 }
 
 #[tokio::test]

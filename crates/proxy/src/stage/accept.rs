@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::uri::Authority;
-use http::{HeaderMap, Version};
+use http::{HeaderMap, Method, Version};
 
 use super::finish::Record;
 use crate::connection::Incoming;
@@ -38,7 +38,10 @@ pub(crate) fn accept(head: Box<Parts>, body: Incoming, record: &mut Record) -> R
     if size as u64 > rules.limits.headers || head.headers.len() > MOST_HEADERS {
         return Err(Failure::HeadersTooLarge(rules.limits.headers));
     }
-    if head.version == Version::HTTP_11 && !has_one_host(&head.headers) {
+    if !has_sound_target(&head) {
+        return Err(Failure::BadTarget);
+    }
+    if !has_one_host(&head) {
         return Err(Failure::BadHost);
     }
     record.room_within = room_within(&head.headers)?;
@@ -70,12 +73,31 @@ fn room_within(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
     milliseconds.map(|count| Some(Duration::from_millis(count.into()))).ok_or(Failure::BadDeadline)
 }
 
-/// Whether a request of HTTP/1.1 names one host (RFC 9112, section 3.2).
-fn has_one_host(headers: &HeaderMap) -> bool {
-    let mut hosts = headers.get_all(HOST).iter();
-    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-    let is_host = |bytes: &[u8]| Authority::try_from(bytes).is_ok_and(|host| !host.as_str().contains('@'));
-    host.is_empty() || is_host(host.as_bytes())
+/// Whether the target is a path, or all that is served, which OPTIONS alone may ask about (RFC 9112, section 3.2), and
+/// has no bytes that no URI has (RFC 3986, section 2): whoever decodes those may find another path in them.
+fn has_sound_target(head: &Parts) -> bool {
+    let path = head.uri.path();
+    let is_of_its_method = path.starts_with('/') || (path == "*" && head.method == Method::OPTIONS);
+    is_of_its_method && head.uri.path_and_query().is_some_and(|target| target.as_str().is_ascii())
+}
+
+/// Whether a request of HTTP/1.1 names one host, and one of HTTP/1.0 at most one (RFC 9112, section 3.2). HTTP/2 has
+/// rules of its own.
+fn has_one_host(head: &Parts) -> bool {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    match (head.version, hosts.next(), hosts.next()) {
+        (Version::HTTP_2, ..) | (Version::HTTP_10, None, _) => true,
+        (_, Some(host), None) => is_host(host.as_bytes()),
+        _ => false,
+    }
+}
+
+/// Whether this is a name or an address, and perhaps a port.
+fn is_host(bytes: &[u8]) -> bool {
+    let Ok(authority) = Authority::try_from(bytes) else { return false };
+    let (all, host) = (authority.as_str(), authority.host());
+    let port = all.strip_prefix(host).map(|rest| rest.strip_prefix(':').unwrap_or(rest));
+    !host.is_empty() && port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether the body comes as it is or in chunks, and in no other coding: those would have to be passed on, or decoded.
@@ -85,5 +107,49 @@ fn is_framed_plainly(headers: &HeaderMap) -> bool {
         (None, _) => true,
         (Some(coding), None) => coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
         (Some(_), Some(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_paths_of_ascii_or_everything() {
+        let is_sound = |method: &str, target: &str| {
+            let head = http::Request::builder().method(method).uri(target).body(()).unwrap();
+            has_sound_target(&head.into_parts().0)
+        };
+        for (method, target) in [("GET", "/"), ("POST", "/a?b=%c3"), ("GET", "http://h/a"), ("OPTIONS", "*")] {
+            assert!(is_sound(method, target), "{method} {target}");
+        }
+        for (method, target) in
+            [("GET", "*"), ("GET", "h:80"), ("CONNECT", "h:80"), ("GET", "/\u{e9}"), ("GET", "/?\u{e9}")]
+        {
+            assert!(!is_sound(method, target), "{method} {target}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_one_name_or_address_and_perhaps_a_port() {
+        for host in ["h", "h:80", "h:", "127.0.0.1:8080", "[::1]", "[::1]:80"] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for host in ["", ":80", "h:x", "u@h", "h/p", "h, i", "h i", "[::1", "http://h"] {
+            assert!(!is_host(host.as_bytes()), "{host}");
+        }
+    }
+
+    #[test]
+    fn each_version_names_as_many_hosts_as_it_has_to() {
+        let is_right = |version, hosts: &[&str]| {
+            let head =
+                hosts.iter().fold(http::Request::builder().version(version), |head, host| head.header(HOST, *host));
+            has_one_host(&head.body(()).unwrap().into_parts().0)
+        };
+        for (version, none) in [(Version::HTTP_10, true), (Version::HTTP_11, false)] {
+            assert_eq!(is_right(version, &[]), none);
+            assert!(is_right(version, &["h"]) && !is_right(version, &["h", "h"]) && !is_right(version, &[""]));
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Where the body of an instance's response ends, and its bytes freed from the framing that carried them.
 
+mod extension;
+
 use bytes::{Buf, Bytes, BytesMut};
 
 /// The longest line of a chunk's size and extensions, in bytes.
@@ -15,8 +17,10 @@ const LONGEST_MOVED: usize = 4 * 1024;
 pub(crate) enum Framing {
     /// Content-Length: this many bytes are left.
     Length(u64),
-    /// Transfer-Encoding: chunked.
+    /// Transfer-Encoding: chunked, as a server writes it: some leave blanks behind a chunk's size.
     Chunked(Chunked),
+    /// Transfer-Encoding: chunked, to the letter. Of requests, since whoever reads one otherwise finds another one in it.
+    StrictlyChunked(Chunked),
     /// Neither: until the connection is closed.
     UntilClose,
 }
@@ -57,10 +61,12 @@ impl Framing {
     pub(crate) const EMPTY: Framing = Framing::Length(0);
     /// A chunked body at its beginning.
     pub(crate) const CHUNKED: Framing = Framing::Chunked(Chunked::Size);
+    /// A request's chunked body at its beginning.
+    pub(crate) const STRICTLY_CHUNKED: Framing = Framing::StrictlyChunked(Chunked::Size);
 
     /// Whether the body is known to have come to its end.
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self, Framing::Length(0) | Framing::Chunked(Chunked::Ended))
+        matches!(self, Framing::Length(0) | Framing::Chunked(Chunked::Ended) | Framing::StrictlyChunked(Chunked::Ended))
     }
 
     /// Whether the connection's end is the body's end.
@@ -72,8 +78,8 @@ impl Framing {
     pub(crate) fn remaining(&self) -> Option<u64> {
         match *self {
             Framing::Length(left) => Some(left),
-            Framing::Chunked(Chunked::Ended) => Some(0),
-            Framing::Chunked(_) | Framing::UntilClose => None,
+            _ if self.has_ended() => Some(0),
+            Framing::Chunked(_) | Framing::StrictlyChunked(_) | Framing::UntilClose => None,
         }
     }
 
@@ -87,7 +93,8 @@ impl Framing {
                 Ok(data(read.split_to(length)))
             }
             Framing::UntilClose => Ok(data(read.split())),
-            Framing::Chunked(state) => state.take(read),
+            Framing::Chunked(state) => state.take(read, Blanks::Passed),
+            Framing::StrictlyChunked(state) => state.take(read, Blanks::Refused),
         }
     }
 }
@@ -101,14 +108,21 @@ fn bounded(left: u64, available: usize) -> usize {
     usize::try_from(left).map_or(available, |left| left.min(available))
 }
 
+/// What becomes of blanks behind a chunk's size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blanks {
+    Passed,
+    Refused,
+}
+
 impl Chunked {
-    fn take(&mut self, read: &mut BytesMut) -> Result<Piece, BrokenFraming> {
+    fn take(&mut self, read: &mut BytesMut, blanks: Blanks) -> Result<Piece, BrokenFraming> {
         // The data found so far stands at `start..end`; `at` is how far the bytes have been looked at.
         let (mut start, mut end, mut at) = (0, 0, 0);
         loop {
             let rest = &read[at..];
             match *self {
-                Chunked::Size => match size_line(rest)? {
+                Chunked::Size => match size_line(rest, blanks)? {
                     Some((0, length)) => {
                         at += length;
                         *self = Chunked::Trailers(0);
@@ -169,26 +183,33 @@ impl Chunked {
 }
 
 /// The size in a chunk's first line, and the line's length with its end; `None` while it is not whole.
-fn size_line(bytes: &[u8]) -> Result<Option<(u64, usize)>, BrokenFraming> {
+fn size_line(bytes: &[u8], blanks: Blanks) -> Result<Option<(u64, usize)>, BrokenFraming> {
     let Some(line) = line(bytes, LONGEST_SIZE_LINE)? else { return Ok(None) };
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (size, rest) = line.split_at(digits);
-    // An extension, or blanks that some servers leave behind the size.
-    let extension = rest.trim_ascii_start();
-    let sound = (1..=16).contains(&digits) && (extension.is_empty() || extension[0] == b';');
-    if !sound {
+    let extensions = if blanks == Blanks::Passed { without_blanks_behind(rest) } else { rest };
+    if !(1..=16).contains(&digits) {
         return Err(BrokenFraming("a chunk does not begin with its size in hexadecimal"));
+    }
+    if !extension::are_sound(extensions) {
+        return Err(BrokenFraming("what stands behind a chunk's size is no extension"));
     }
     let value = |digit: u8| u64::from(char::from(digit).to_digit(16).unwrap_or(0));
     Ok(Some((size.iter().fold(0, |size, &digit| size << 4 | value(digit)), line.len() + 2)))
 }
 
+fn without_blanks_behind(mut line: &[u8]) -> &[u8] {
+    while let [before @ .., b' ' | b'\t'] = line {
+        line = before;
+    }
+    line
+}
+
 /// Whether a line is a name and a value.
 fn is_header(line: &[u8]) -> bool {
-    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     let is_of_value = |byte: &u8| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f);
     let colon = line.iter().position(|&byte| byte == b':').unwrap_or(0);
-    colon > 0 && line[..colon].iter().all(is_of_name) && line[colon..].iter().all(is_of_value)
+    colon > 0 && line[..colon].iter().copied().all(extension::is_of_token) && line[colon..].iter().all(is_of_value)
 }
 
 /// The bytes before the first CR LF; `None` while there is none.
@@ -259,6 +280,13 @@ mod tests {
             }
             assert!(outcome.is_err(), "{wire:?} gave {outcome:?}");
         }
+    }
+
+    #[test]
+    fn blanks_behind_a_size_pass_in_answers_and_in_no_request() {
+        let take = |mut framing: Framing| framing.take(&mut BytesMut::from("2 \r\nab\r\n"));
+        assert_eq!(take(Framing::CHUNKED), Ok(Piece::Data(Bytes::from("ab"))));
+        assert!(take(Framing::STRICTLY_CHUNKED).is_err());
     }
 
     #[test]

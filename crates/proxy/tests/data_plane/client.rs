@@ -6,8 +6,19 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::stopwatch::Stopwatch;
+
 /// No test waits longer than this for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until this is so; panics with `what` otherwise.
+pub(crate) async fn until(what: &str, so: impl Fn() -> bool) {
+    let waiting = Stopwatch::start();
+    while !so() {
+        assert!(waiting.elapsed() < PATIENCE, "not yet: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
 
 /// A connection to the router.
 pub(crate) struct Client {

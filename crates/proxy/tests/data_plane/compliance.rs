@@ -90,7 +90,6 @@ async fn a_client_of_http_1_0_gets_no_chunks() {
 async fn methods_that_are_served_nowhere_are_refused_and_echo_nothing() {
     let (origin, router) = router().await;
     for line in [
-        "OPTIONS * HTTP/1.1",
         "OPTIONS /v1/chat/completions HTTP/1.1",
         "TRACE /v1/chat/completions HTTP/1.1",
         "TRACE / HTTP/1.1",
@@ -125,7 +124,6 @@ async fn spellings_that_mean_the_same_are_read_the_same() {
         chunked("transfer-encoding: chunked\r\n", "2\r\n{}\r\n0\r\nx: y\r\n\r\n"),
         // Hosts of every form, also where the target names another one.
         embed("HTTP/1.1", "content-length: 2\r\n", "{}").replacen("host: r", "host: [::1]:8080", 1),
-        embed("HTTP/1.1", "content-length: 2\r\n", "{}").replacen("host: r", "host:", 1),
         embed("HTTP/1.1", "content-length: 2\r\n", "{}").replacen("/v1/embeddings", "http://other/v1/embeddings", 1),
         // Empty values and bytes beyond ASCII in them.
         embed("HTTP/1.1", "x-empty:\r\nx-old: \u{e9}\r\ncontent-length: 2\r\n", "{}"),

@@ -1,7 +1,6 @@
 //! What a deployment takes away while requests wait for it: they are served by what comes in its place.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use isotherm_fleet::{ManagedInstance, ManagedVariant};
 use tokio::sync::Notify;
@@ -47,18 +46,12 @@ impl Full {
         self.leave.notify_one();
         let answer = self.running.answer().await;
         assert_eq!((answer.status, answer.text()), (200, "old".to_owned()));
-        assert_eq!(self.router.metric("isotherm_waiting_requests", &[]), 0.0);
+        self.router.counts("isotherm_waiting_requests", &[], 0.0).await;
     }
 }
 
 async fn until_waiting(router: &Router, count: f64) {
-    for _ in 0..1_000 {
-        if router.metric("isotherm_waiting_requests", &[]) == count {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    panic!("not {count} wait");
+    router.counts("isotherm_waiting_requests", &[], count).await;
 }
 
 async fn one_at_a_time(says: &str, leave: &Arc<Notify>) -> Origin {

@@ -1,6 +1,6 @@
 //! Headers: what passes, what stops at the router, and what it writes itself.
 
-use crate::client::{chat, get};
+use crate::client::{chat, get, post};
 use crate::origin::{Origin, json};
 use crate::router::Router;
 
@@ -132,6 +132,17 @@ async fn answers_keep_all_but_their_connections_headers() {
 }
 
 #[tokio::test]
+async fn what_a_body_is_only_its_instance_says() {
+    for told in [None, Some("text/plain"), Some("application/json; charset=utf-16"), Some("text/event-stream")] {
+        let line = told.map(|told| format!("content-type: {told}\r\n")).unwrap_or_default();
+        let origin = Origin::answering(&format!("HTTP/1.1 200 OK\r\n{line}content-length: 2\r\n\r\n{{}}")).await;
+        let router = Router::before(&[&origin], "");
+        let answer = router.ask(chat("x")).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, told));
+    }
+}
+
+#[tokio::test]
 async fn decisions_are_told_only_where_that_is_on() {
     let origin = Origin::answering(&json(200, "{}")).await;
     let router = Router::before(&[&origin], "");
@@ -174,6 +185,34 @@ async fn credentials_stop_at_the_router_once_it_authenticates() {
     for seen in origin.seen() {
         assert_eq!((seen.header("authorization"), seen.header("x-api-key")), (None, None));
     }
+}
+
+#[tokio::test]
+async fn no_path_but_those_of_health_is_open_without_a_credential() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let keys = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(keys.path(), KEYS).unwrap();
+    let top = format!("allow_paths: [/v1/audio/*]\nauth: {{ keys_file: {} }}\n", keys.path().display());
+    let router = Router::before(&[&origin], &top);
+    let of_api = isotherm_wire::api::Api::ALL.map(|api| post(api.path(), "{}"));
+    let others = [
+        post("/v1/audio/transcriptions", "{}"),
+        post("/endpoints/chat/invocations", "{}"),
+        post("/endpoints/chat/invocations-response-stream", "{}"),
+        post("/endpoints/chat/async-invocations", "{}"),
+        post("/endpoints/chat/openai/v1/chat/completions", "{}"),
+        get("/endpoints/chat/openai/v1/models"),
+        get("/v1/models"),
+        get("/v1/models/m"),
+        get("/v1/responses/resp_1"),
+        post("/v1/responses/resp_1/cancel", ""),
+        get("*").replacen("GET", "OPTIONS", 1),
+    ];
+    for request in of_api.into_iter().chain(others) {
+        let answer = router.ask(&request).await;
+        assert!(matches!(answer.status, 401 | 403), "{request:?}: {}", answer.status);
+    }
+    assert!(origin.seen().is_empty());
 }
 
 #[tokio::test]

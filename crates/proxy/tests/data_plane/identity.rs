@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use crate::client::{Answer, get, post};
+use crate::client::{Answer, get, post, until};
 use crate::managed::{endpoint, instance, variant};
 use crate::origin::{Origin, json};
 use crate::router::Router;
@@ -243,12 +243,7 @@ async fn a_key_reaches_the_endpoints_of_its_account_and_no_others_on_any_path() 
     let managed = endpoint("210987654321/chat", vec![variant("AllTraffic", 1.0, vec![instance("h", &hers)])]);
     router.fleet.put_endpoint(&managed).unwrap();
     let _tasks = router.fleet.spawn();
-    let listed = async {
-        while router.fleet.topology().models(|_| true).len() < 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), listed).await.unwrap();
+    until("the models of both are listed", || router.fleet.topology().models(|_| true).len() == 2).await;
     for request in [ALICE.post(CHAT, &[], BODY), asking("hers"), ALICE.post(NATIVE, &[], BODY)] {
         assert_eq!(router.ask(&request).await.header("x-isotherm-instance"), Some("h"), "{request}");
     }
@@ -267,12 +262,7 @@ async fn a_key_sees_only_models_of_the_endpoints_that_it_names() {
         let (_file, top) = keys(&line(&ALICE, options));
         let router = Router::before(&[&origin], &top);
         let _tasks = router.fleet.spawn();
-        let listed = async {
-            while router.fleet.topology().models(|_| true).is_empty() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(10), listed).await.unwrap();
+        until("its model is listed", || !router.fleet.topology().models(|_| true).is_empty()).await;
         let answer = router.ask(reading("/v1/models")).await;
         assert_eq!(answer.text(), format!(r#"{{"object":"list","data":{list}}}"#), "{options}");
     }

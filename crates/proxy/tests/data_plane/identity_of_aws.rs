@@ -63,7 +63,7 @@ async fn a_service_learns_who_signed_and_for_which_region() {
         assert_eq!(answer.text(), format!("{path} 000000000042 eu-west-1 AKIDEXAMPLE alice "));
     }
     router.idle().await;
-    assert_eq!(router.metric("isotherm_requests_total", &["aws"]), 4.0);
+    router.counts("isotherm_requests_total", &["aws"], 4.0).await;
 }
 
 #[tokio::test]

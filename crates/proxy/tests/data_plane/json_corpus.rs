@@ -1,11 +1,12 @@
 //! The files of JSONTestSuite as bodies: answered or refused in words, and passed on byte for byte.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::origin::{Origin, json};
 use crate::router::Router;
+use crate::stopwatch::Stopwatch;
 
 /// Name and bytes of each file.
 fn files() -> Vec<(String, Vec<u8>)> {
@@ -41,7 +42,7 @@ async fn every_file_of_jsons_test_suite_is_passed_on_unchanged_or_refused_in_wor
             ("/invocations", bytes, true),
         ] {
             let seen = origin.seen().len();
-            let asked = Instant::now();
+            let asked = Stopwatch::start();
             client.send(post(path, body)).await;
             let answer = client.answer().await;
             slowest = slowest.max(asked.elapsed());

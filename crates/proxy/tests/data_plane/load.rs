@@ -2,16 +2,36 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isotherm_core::Evidence;
 use tokio::sync::Semaphore;
 
-use crate::client::{Client, chat, get, post};
+use crate::client::{Client, chat, get, post, until};
 use crate::origin::{EVENTS, Origin, Step, chunk, json};
 use crate::router::Router;
+use crate::stopwatch::Stopwatch;
 
 const TOKEN: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
+
+/// Every path that passes a body on, one that is only allowed among them.
+const PATHS: [&str; 11] = [
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/responses",
+    "/v1/embeddings",
+    "/v1/messages",
+    "/v1/rerank",
+    "/v1/score",
+    "/invocations",
+    "/v1/audio/speech",
+    "/endpoints/chat/invocations",
+    "/endpoints/chat/invocations-response-stream",
+];
+const ALLOWED: &str = "allow_paths: [/v1/audio/speech]\n";
+/// A body that each of them understands.
+const BODY: &str =
+    r#"{"messages":[],"prompt":"x","input":"x","query":"x","documents":["x"],"text_1":"x","text_2":"x"}"#;
 
 /// Instances that never answer, or stream on for ever once they have begun.
 async fn hanging(count: usize, begun: &str) -> Vec<Origin> {
@@ -32,11 +52,15 @@ async fn answering(count: usize) -> Vec<Origin> {
 }
 
 fn before(origins: &[Origin], routing: &str) -> Router {
+    before_with(origins, routing, "")
+}
+
+fn before_with(origins: &[Origin], routing: &str, top: &str) -> Router {
     let instances: String = ('a'..='z')
         .zip(origins)
         .map(|(id, origin)| format!("          - {{ id: {id}, url: \"{}\" }}\n", origin.url()))
         .collect();
-    Router::with_variant(&format!("        routing: {{ {routing} }}\n        instances:\n{instances}"), "")
+    Router::with_variant(&format!("        routing: {{ {routing} }}\n        instances:\n{instances}"), top)
 }
 
 /// Requests that are sent at once and stay under way.
@@ -57,13 +81,7 @@ fn counts(router: &Router) -> BTreeMap<String, u32> {
 }
 
 async fn counted(router: &Router, all: u32) {
-    for _ in 0..2_500 {
-        if counts(router).values().sum::<u32>() == all {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    panic!("{:?}, not {all} in all", counts(router));
+    until(&format!("{all} in all are under way"), || counts(router).values().sum::<u32>() == all).await;
 }
 
 /// A prompt of its own, as long as a document.
@@ -74,27 +92,23 @@ fn document(number: usize) -> String {
 #[tokio::test]
 async fn every_path_counts_what_is_under_way_and_gives_it_back() {
     let origins = hanging(1, "").await;
-    let top = "allow_paths: [/v1/audio/speech]\n";
-    let router = Router::before(&[&origins[0]], top);
-    let paths = [
-        "/v1/chat/completions",
-        "/v1/completions",
-        "/v1/responses",
-        "/v1/embeddings",
-        "/v1/messages",
-        "/v1/rerank",
-        "/v1/score",
-        "/invocations",
-        "/v1/audio/speech",
-        "/endpoints/chat/invocations",
-        "/endpoints/chat/invocations-response-stream",
-    ];
-    let body = r#"{"messages":[],"prompt":"x","input":"x","query":"x","documents":["x"],"text_1":"x","text_2":"x"}"#;
-    for path in paths {
-        let client = under_way(&router, [post(path, body)]).await;
+    let router = Router::before(&[&origins[0]], ALLOWED);
+    for path in PATHS {
+        let client = under_way(&router, [post(path, BODY)]).await;
         assert_eq!(counts(&router)["a"], 1, "{path}");
         drop(client);
         counted(&router, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_burst_of_equals_uses_every_instance_on_every_path() {
+    let origins = hanging(4, "").await;
+    for path in PATHS {
+        let router = before_with(&origins, "concurrency_threshold: 2", ALLOWED);
+        let _burst = under_way(&router, vec![post(path, BODY); 32]).await;
+        // A quarter above the mean is the bound, once all have as many as the threshold.
+        assert!(counts(&router).values().all(|count| (2..=11).contains(count)), "{path}: {:?}", counts(&router));
     }
 }
 
@@ -120,7 +134,7 @@ async fn one_beginning_fills_its_homes_one_after_the_other_and_then_all_evenly()
 async fn a_cold_burst_of_equals_is_computed_on_few_instances_through_the_front_door() {
     let origins = hanging(8, "").await;
     let router = before(&origins, "strategy: ADAPTIVE");
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let one = document(0);
     let _burst = under_way(&router, vec![one; 32]).await;
     let used = counts(&router).values().filter(|&&count| count > 0).count();
@@ -134,16 +148,27 @@ async fn one_busy_instance_does_not_end_the_affinity_of_others() {
     let _hot = under_way(&router, vec![document(0); 70]).await;
     let hot = counts(&router).into_iter().max_by_key(|(_, count)| *count).unwrap();
     assert_eq!(hot.1, 70, "{:?}", counts(&router));
-    // Each other document has its home where it would be without that load, and stays there.
     let quiet_origins = answering(4).await;
     let quiet = before(&quiet_origins, "concurrency_threshold: 100");
+    let home = async |number| quiet.ask(document(number)).await.header("x-isotherm-instance").unwrap().to_owned();
+    // Two on each of the others: 70, 2, 2, 2.
+    let (mut few, mut number) = (Vec::new(), 100);
+    while few.len() < 6 {
+        let there = counts(&router)[&home(number).await];
+        if there < 2 {
+            few.extend(under_way(&router, [document(number)]).await);
+        }
+        number += 1;
+    }
+    assert!(counts(&router).values().all(|&count| matches!(count, 2 | 70)), "{:?}", counts(&router));
+    // Each other document has its home where it would be without that load, and stays there.
     for number in 1..20 {
-        let home = quiet.ask(document(number)).await.header("x-isotherm-instance").unwrap().to_owned();
+        let home = home(number).await;
         let before = counts(&router)[&home];
         let one = under_way(&router, [document(number)]).await;
         assert_eq!(counts(&router)[&home], before + 1, "document {number} is at home at {home}");
         drop(one);
-        counted(&router, 70).await;
+        counted(&router, 76).await;
     }
 }
 
@@ -195,9 +220,7 @@ async fn routers_that_know_nothing_of_each_other_do_not_all_pick_the_same_instan
             clients.push(under_way(router, (0..16).map(|burst| document(100 * number + burst))).await);
         }
         let asked = || origins.iter().map(|origin| origin.seen().len()).collect::<Vec<_>>();
-        while asked().iter().sum::<usize>() < 64 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        until("all are asked", || asked().iter().sum::<usize>() == 64).await;
         let asked = asked();
         // 64 over eight: by chance alone, two thirds of them get between 5 and 11.
         assert!(asked.iter().all(|&count| count <= 16), "{routing}: {asked:?}");
@@ -245,14 +268,12 @@ async fn a_request_counts_where_it_runs_and_nowhere_else_once_it_was_resent() {
     let router = before(&origins, "");
     let mut client = router.connect().await;
     client.send(chat("x")).await;
-    for _ in 0..2_500 {
-        if origins.iter().all(|origin| origin.seen().len() == 1) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    let counts: Vec<u32> = counts(&router).into_values().collect();
-    assert!(counts == [0, 1] || counts == [1, 0], "{counts:?}");
+    until("each was asked once", || origins.iter().all(|origin| origin.seen().len() == 1)).await;
+    let now: Vec<u32> = counts(&router).into_values().collect();
+    assert!(now == [0, 1] || now == [1, 0], "{now:?}");
+    // Its end is that of the second attempt, and of nothing else.
+    drop(client);
+    counted(&router, 0).await;
 }
 
 #[tokio::test]
@@ -265,15 +286,13 @@ async fn an_instance_that_accepts_and_never_answers_holds_up_only_its_own() {
     while origins[0].seen().is_empty() {
         let (mut client, before) = (router.connect().await, origins[1].seen().len());
         client.send(chat("x")).await;
-        while origins[0].seen().is_empty() && origins[1].seen().len() == before {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        until("one is asked", || !origins[0].seen().is_empty() || origins[1].seen().len() > before).await;
         if origins[0].seen().is_empty() {
             client.answer().await;
         }
         stuck.push(client);
     }
-    let asked = Instant::now();
+    let asked = Stopwatch::start();
     for number in 0..50 {
         let answer = router.ask(document(number)).await;
         assert_eq!((answer.status, answer.header("x-isotherm-instance")), (200, Some("b")));
@@ -317,7 +336,7 @@ async fn two_thousand_instances_are_no_limit() {
         let variant = format!("        routing: {{ strategy: {strategy} }}\n        instances:\n{instances}");
         let router = Router::with_variant(&variant, "");
         let mut client = router.connect().await;
-        let asked = Instant::now();
+        let asked = Stopwatch::start();
         let mut used = std::collections::BTreeSet::new();
         for number in 0..200 {
             client.send(document(number)).await;

@@ -8,6 +8,9 @@ mod managed;
 mod origin;
 mod router;
 mod signer;
+#[expect(unreachable_pub, reason = "it belongs to the library of the tests through the front door")]
+#[path = "../../../../tests/src/stopwatch.rs"]
+mod stopwatch;
 
 mod access_log;
 mod adaptive;
@@ -29,6 +32,7 @@ mod include_usage;
 mod json_corpus;
 mod limits;
 mod load;
+mod messages;
 mod models_and_health;
 mod overload;
 mod places;

@@ -1,14 +1,14 @@
 //! What the router answers itself, and what it does when nobody else can.
 
-use std::time::{Duration, Instant};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use isotherm_fleet::InstanceName;
 
 use crate::client::{chat, get, post};
-use crate::origin::{Origin, json};
+use crate::origin::{Origin, json, nobody};
 use crate::router::Router;
-
-fn nobody() -> String {
-    format!("http://{}", std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
-}
+use crate::stopwatch::Stopwatch;
 
 /// An instance that lists these models and answers everything else.
 async fn listing(models: &'static str) -> Origin {
@@ -25,10 +25,10 @@ const LLAMA: &str = r#"{"id":"meta/llama", "object":"model","max_model_len":8192
 async fn models_are_the_union_even_while_an_instance_is_down() {
     let one = listing(r#"{"object":"list","data":[{"id":"meta/llama", "object":"model","max_model_len":8192}]}"#).await;
     let other = listing(r#"{"object":"list","data":[{"id":"meta/llama","x":1},{"id":"qwen"}]}"#).await;
-    let router = Router::before_urls(&[one.url(), other.url(), nobody()], "");
+    let router = Router::before_urls(&[one.url(), other.url(), format!("http://{}", nobody())], "");
     let _tasks = router.fleet.spawn();
     let expected = format!(r#"{{"object":"list","data":[{LLAMA},{{"id":"qwen"}}]}}"#);
-    let started = Instant::now();
+    let started = Stopwatch::start();
     loop {
         let answer = router.ask(get("/v1/models")).await;
         if answer.text() == expected {
@@ -48,7 +48,7 @@ async fn models_are_the_union_even_while_an_instance_is_down() {
         assert_eq!(router.ask(asking("qwen")).await.header("x-isotherm-instance"), Some("b"));
     }
     // The third has never said what it serves, so it is asked until it is known to be down.
-    let started = Instant::now();
+    let started = Stopwatch::start();
     loop {
         let answer = router.ask(asking("gpt")).await;
         if answer.status == 404 {
@@ -68,12 +68,12 @@ async fn models_are_the_union_even_while_an_instance_is_down() {
 
 #[tokio::test]
 async fn when_all_are_down_the_answer_is_503_at_once() {
-    let router = Router::before_urls(&[nobody(), nobody()], "");
+    let router = Router::before_urls(&[nobody(), nobody()].map(|address| format!("http://{address}")), "");
     assert_eq!(router.ask(chat("x")).await.status, 503);
     for (path, status) in [("/ping", 503), ("/health", 200), ("/v1/models", 503)] {
         assert_eq!(router.ask(get(path)).await.status, status, "{path}");
     }
-    let started = Instant::now();
+    let started = Stopwatch::start();
     let answer = router.ask(chat("x")).await;
     // Ten times the promise of 50 ms.
     assert!(started.elapsed() < Duration::from_millis(500), "{:?}", started.elapsed());
@@ -101,4 +101,45 @@ async fn health_and_ping_answer_get_and_head() {
 async fn without_any_instance_the_answer_is_503() {
     let router = Router::with_variant("        instances: []\n", "");
     assert_eq!(router.ask(chat("x")).await.status, 503);
+}
+
+#[tokio::test]
+async fn models_beyond_a_hundred_leave_no_series_and_no_connection_behind() {
+    let origin = Origin::answering(&json(200, "{}")).await;
+    let router = Router::before(&[&origin], "");
+    let series = || {
+        let text = router.metrics.expose(None).body;
+        text.lines()
+            .filter_map(|line| line.rsplit_once(' '))
+            .map(|(series, _)| series.to_owned())
+            .collect::<BTreeSet<_>>()
+    };
+    let mut client = router.connect().await;
+    let mut before = BTreeSet::new();
+    for number in 0..2_000 {
+        client.send(post("/v1/completions", &format!(r#"{{"model":"adapter-{number}","prompt":"x"}}"#))).await;
+        assert_eq!(client.answer().await.status, 200);
+        if number == 101 {
+            before = series();
+        }
+    }
+    router.idle().await;
+    let new: Vec<String> = series().difference(&before).cloned().collect();
+    assert!(new.is_empty() && origin.connections() == 1, "{new:?}");
+}
+
+#[tokio::test]
+async fn while_every_instance_is_drained_the_answer_is_503_and_no_overload() {
+    let origins = [Origin::answering(&json(200, "{}")).await, Origin::answering(&json(200, "{}")).await];
+    let router = Router::before(&[&origins[0], &origins[1]], "");
+    let drain = |draining| {
+        for id in ["a", "b"] {
+            router.fleet.set_draining(InstanceName { id, endpoint: None, variant: None }, draining).unwrap();
+        }
+    };
+    drain(true);
+    let answer = router.ask(chat("x")).await;
+    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+    drain(false);
+    assert_eq!(router.ask(chat("x")).await.status, 200);
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -53,8 +53,10 @@ type Script = dyn Fn(&Seen) -> Vec<Step> + Send + Sync;
 struct Log {
     seen: Vec<Seen>,
     connections: usize,
-    /// When connections were closed by the router within an answer.
-    left: Vec<Instant>,
+    /// How many connections were closed by the router within an answer.
+    left: usize,
+    /// How many connections this one has closed.
+    closed: usize,
 }
 
 /// A scripted instance.
@@ -116,10 +118,14 @@ impl Origin {
         self.until(|log| log.seen.len() >= times).await;
     }
 
-    /// Waits until the router has closed a connection within an answer, and tells when that was.
-    pub(crate) async fn left(&self) -> Instant {
-        self.until(|log| !log.left.is_empty()).await;
-        self.log.lock().unwrap().left[0]
+    /// Waits until the router has closed a connection within an answer.
+    pub(crate) async fn left(&self) {
+        self.until(|log| log.left > 0).await;
+    }
+
+    /// Waits until it has closed so many connections itself.
+    pub(crate) async fn closed(&self, connections: usize) {
+        self.until(|log| log.closed >= connections).await;
     }
 
     async fn until(&self, condition: impl Fn(&Log) -> bool) {
@@ -156,9 +162,14 @@ async fn accept(listener: TcpListener, script: Arc<Script>, log: Arc<Mutex<Log>>
                 changed.notify_waiters();
                 match answer(&mut stream, script(&seen)).await {
                     Ended::Whole => {}
-                    Ended::Closed => return,
+                    Ended::Closed => {
+                        drop(stream);
+                        log.lock().unwrap().closed += 1;
+                        changed.notify_waiters();
+                        return;
+                    }
                     Ended::Left => {
-                        log.lock().unwrap().left.push(Instant::now());
+                        log.lock().unwrap().left += 1;
                         changed.notify_waiters();
                         return;
                     }
@@ -216,6 +227,15 @@ async fn answer(stream: &mut TcpStream, steps: Vec<Step>) -> Ended {
             Ok(_) => panic!("bytes behind a request"),
         },
     }
+}
+
+/// An address at which nobody listens, and nobody else will: it is taken for as long as the test's process lives.
+pub(crate) fn nobody() -> SocketAddr {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    std::mem::forget(socket);
+    address
 }
 
 /// With room for as many that wait to be accepted as real engines have.

@@ -9,6 +9,7 @@ use crate::client::{Client, chat, post};
 use crate::identity::keys;
 use crate::origin::{Origin, Step, json};
 use crate::router::Router;
+use crate::stopwatch::Stopwatch;
 
 /// An instance that takes one request at a time and answers when it is told to.
 struct OneAtATime {
@@ -56,13 +57,7 @@ impl OneAtATime {
     }
 
     async fn until_waiting(&self, count: f64) {
-        for _ in 0..1_000 {
-            if self.waiting() == count {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        panic!("{} wait, not {count}", self.waiting());
+        self.router.counts("isotherm_waiting_requests", &[], count).await;
     }
 
     /// Lets all that wait be answered, and tells in which order they were sent on.
@@ -118,13 +113,14 @@ async fn tenants_get_room_in_turn() {
 async fn a_request_whose_deadline_passes_is_shed_then_and_not_sent() {
     let one = OneAtATime::new("").await;
     let _busy = one.busy().await;
-    let asked = Instant::now();
+    let (asked, stopwatch) = (Instant::now(), Stopwatch::start());
     let mut client = one.ask(with_header(&chat("soon"), "x-isotherm-deadline-ms: 150")).await;
     let answer = client.answer().await;
-    assert!((150..1_000).contains(&asked.elapsed().as_millis()), "{:?}", asked.elapsed());
+    assert!(asked.elapsed() >= Duration::from_millis(150), "{:?}", asked.elapsed());
+    assert!(stopwatch.elapsed() < Duration::from_secs(1), "{:?}", stopwatch.elapsed());
     assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")));
     assert!(answer.text().contains("150ms"), "{}", answer.text());
-    assert_eq!(one.router.metric("isotherm_shed_requests_total", &["deadline"]), 1.0);
+    one.router.counts("isotherm_shed_requests_total", &["deadline"], 1.0).await;
     assert_eq!(one.origin.seen().len(), 1);
     assert_eq!(one.waiting(), 0.0);
     let answer = one.router.ask(with_header(&chat("x"), "x-isotherm-deadline-ms: soon")).await;
@@ -158,9 +154,9 @@ async fn a_flood_of_ten_times_what_fits_is_answered_or_shed_and_leaves_nothing()
     let answer = vec![Step::Pause(Duration::from_millis(5)), Step::Send(json(200, "{}").into_bytes())];
     let origin = Origin::start(move |_| answer.clone()).await;
     let instances = format!("        instances: [{{ id: a, url: \"{}\", max_in_flight: 4 }}]\n", origin.url());
-    let top = "limits: { queue: { max_waiting: 16, timeout: 2s } }\n";
+    let top = "limits: { queue: { max_waiting: 16, timeout: 30s } }\n";
     let router = Arc::new(Router::with_variant(&instances, top));
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     let mut clients = tokio::task::JoinSet::new();
     for number in 0..200 {
         let router = Arc::clone(&router);
@@ -170,8 +166,8 @@ async fn a_flood_of_ten_times_what_fits_is_answered_or_shed_and_leaves_nothing()
     let count = |status| statuses.iter().filter(|&&one| one == status).count();
     assert_eq!(count(200) + count(429), 200, "{statuses:?}");
     assert!(count(200) >= 20, "those that fit and those that may wait are served: {}", count(200));
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert_eq!(origin.seen().len(), count(200));
     router.idle().await;
-    assert_eq!(router.metric("isotherm_waiting_requests", &[]), 0.0);
+    router.counts("isotherm_waiting_requests", &[], 0.0).await;
 }

@@ -1,11 +1,10 @@
 //! Where requests go: home, spill, pins, the queue, variants.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::client::{Client, chat, get, post};
+use crate::client::{Client, chat, get, post, until};
 use crate::origin::{END, EVENTS, Origin, Step, chunk, json};
 use crate::router::Router;
 
@@ -28,13 +27,8 @@ impl Slow {
     }
 
     async fn asked(&self, times: usize) {
-        for _ in 0..1_000 {
-            if self.origins.iter().map(|origin| origin.seen().len()).sum::<usize>() >= times {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        panic!("not asked {times} times");
+        let asked = || self.origins.iter().map(|origin| origin.seen().len()).sum::<usize>();
+        until(&format!("asked {times} times"), || asked() >= times).await;
     }
 }
 
@@ -68,8 +62,8 @@ async fn equal_beginnings_share_a_home_and_spill_in_one_order() {
     let reasons: Vec<&str> = told.iter().map(|(_, reason, _)| reason.as_str()).collect();
     assert_eq!(reasons, ["home", "home", "spill", "spill", "spill", "spill", "spill", "spill"]);
     assert!(told.chunks(2).all(|pair| pair[0].0 == pair[1].0), "{told:?}");
-    assert_eq!(router.metric("isotherm_spills_total", &["threshold"]), 6.0);
-    assert_eq!(router.metric("isotherm_decisions_total", &["home", "PREFIX_AWARE"]), 2.0);
+    router.counts("isotherm_spills_total", &["threshold"], 6.0).await;
+    router.counts("isotherm_decisions_total", &["home", "PREFIX_AWARE"], 2.0).await;
 }
 
 #[tokio::test]
@@ -82,12 +76,7 @@ async fn a_full_variant_lets_wait_and_serves_in_turn() {
     slow.asked(1).await;
     let mut second = router.connect().await;
     second.send(chat("2")).await;
-    for _ in 0..500 {
-        if router.metric("isotherm_waiting_requests", &[]) == 1.0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    router.counts("isotherm_waiting_requests", &[], 1.0).await;
     // No room in the queue either.
     let shed = router.ask(chat("3")).await;
     assert_eq!((shed.status, shed.header("retry-after")), (429, Some("1")));
@@ -98,7 +87,7 @@ async fn a_full_variant_lets_wait_and_serves_in_turn() {
     slow.leave.notify_one();
     assert_eq!(second.answer().await.status, 200);
     assert_eq!(slow.origins[0].seen().len(), 2);
-    assert_eq!(router.metric("isotherm_shed_requests_total", &["queue_full"]), 1.0);
+    router.counts("isotherm_shed_requests_total", &["queue_full"], 1.0).await;
 }
 
 #[tokio::test]
@@ -110,7 +99,7 @@ async fn who_waits_too_long_is_shed() {
     first.send(chat("1")).await;
     slow.asked(1).await;
     assert_eq!(router.ask(chat("2")).await.status, 429);
-    assert_eq!(router.metric("isotherm_shed_requests_total", &["queue_timeout"]), 1.0);
+    router.counts("isotherm_shed_requests_total", &["queue_timeout"], 1.0).await;
 }
 
 #[tokio::test]

@@ -12,8 +12,9 @@ use isotherm_proxy::{DataPlane, Settings};
 use isotherm_telemetry::{AccessLog, Metrics};
 use isotherm_wire::aws::AwsService;
 
-use crate::client::{Answer, Client, get};
+use crate::client::{Answer, Client, PATIENCE, get, until};
 use crate::origin::Origin;
+use crate::stopwatch::Stopwatch;
 
 pub(crate) struct Router {
     pub(crate) plane: Option<DataPlane>,
@@ -105,6 +106,16 @@ impl Router {
             .sum()
     }
 
+    /// Waits until a metric has this value: what is counted of a request is counted behind its answer.
+    pub(crate) async fn counts(&self, name: &str, labels: &[&str], value: f64) {
+        let waiting = Stopwatch::start();
+        while self.metric(name, labels) != value {
+            let counted = self.metric(name, labels);
+            assert!(waiting.elapsed() < PATIENCE, "{name} {labels:?} is {counted}, not {value}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
     pub(crate) fn instances(&self) -> Vec<InstanceNow> {
         let now = self.fleet.clock().now();
         self.fleet.topology().variants().flat_map(|variant| variant.instances(now)).collect()
@@ -116,13 +127,7 @@ impl Router {
 
     /// Waits until nothing is in flight any more.
     pub(crate) async fn idle(&self) {
-        for _ in 0..1_000 {
-            if self.instances().iter().all(|one| one.in_flight == 0) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        panic!("requests stay in flight");
+        until("nothing is in flight", || self.instances().iter().all(|one| one.in_flight == 0)).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{get, post};
+use crate::client::{get, post, until};
 use crate::managed::{base, copy, endpoint, variant};
 use crate::origin::{self, END, EVENTS, Origin, Step, chunk};
 use crate::router::Router;
@@ -102,12 +102,7 @@ async fn models_are_those_of_the_endpoint() {
         Origin::answering(&origin::json(200, r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#)).await;
     let router = Router::before(&[&origin], "");
     let _tasks = router.fleet.spawn();
-    for _ in 0..1_000 {
-        if !router.fleet.topology().models(|_| true).is_empty() {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    until("its models are listed", || !router.fleet.topology().models(|_| true).is_empty()).await;
     let answer = router.ask(get("/endpoints/chat/openai/v1/models")).await;
     assert_eq!(answer.text(), r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#);
     assert_eq!(router.ask(get("/endpoints/nope/openai/v1/models")).await.status, 400);

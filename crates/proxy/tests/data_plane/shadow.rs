@@ -31,9 +31,9 @@ async fn a_shadow_gets_the_same_request_and_its_answer_is_dropped() {
     assert_eq!((&copy.line, &copy.body), (&real.line, &real.body));
     assert_eq!(copy.header("content-type"), real.header("content-type"));
     router.idle().await;
-    assert_eq!(router.metric("isotherm_shadow_copies_total", &["dark", "sent"]), 1.0);
-    assert_eq!(router.metric("isotherm_requests_total", &["variant=\"dark\"", "2xx"]), 1.0);
-    assert_eq!(router.metric("isotherm_requests_total", &["variant=\"main\"", "2xx"]), 1.0);
+    router.counts("isotherm_shadow_copies_total", &["dark", "sent"], 1.0).await;
+    router.counts("isotherm_requests_total", &["variant=\"dark\"", "2xx"], 1.0).await;
+    router.counts("isotherm_requests_total", &["variant=\"main\"", "2xx"], 1.0).await;
 }
 
 #[tokio::test]
@@ -60,15 +60,15 @@ async fn a_shadow_that_hangs_or_fails_holds_nothing_up() {
         assert_eq!(answer.text(), "real");
     }
     // Bounded: the rest were dropped.
-    assert_eq!(router.metric("isotherm_shadow_copies_total", &["sent"]), 64.0);
-    assert_eq!(router.metric("isotherm_shadow_copies_total", &["dropped"]), 36.0);
+    router.counts("isotherm_shadow_copies_total", &["sent"], 64.0).await;
+    router.counts("isotherm_shadow_copies_total", &["dropped"], 36.0).await;
 
     let failing = Origin::answering(&json(500, "oops")).await;
     let router = with_shadow(2.0, &failing, &production).await;
     assert_eq!(router.ask(invoke("x")).await.text(), "real");
     failing.asked(1).await;
     router.idle().await;
-    assert_eq!(router.metric("isotherm_requests_total", &["variant=\"dark\"", "5xx"]), 1.0);
+    router.counts("isotherm_requests_total", &["variant=\"dark\"", "5xx"], 1.0).await;
 }
 
 #[tokio::test]
@@ -79,5 +79,5 @@ async fn a_shadow_without_instances_is_dropped() {
     shadowed.shadow = Some(variant("dark", 1.0, Vec::new()));
     router.fleet.put_endpoint(&shadowed).unwrap();
     assert_eq!(router.ask(invoke("x")).await.text(), "real");
-    assert_eq!(router.metric("isotherm_shadow_copies_total", &["dropped"]), 1.0);
+    router.counts("isotherm_shadow_copies_total", &["dropped"], 1.0).await;
 }

@@ -1,14 +1,15 @@
 //! Stopping: nothing new, what is under way finishes, and what does not is told so.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isotherm_proxy::Drained;
 use tokio::sync::Notify;
 
-use crate::client::{Client, chat, get};
+use crate::client::{Client, chat, get, until};
 use crate::origin::{END, EVENTS, Origin, Step, chunk, json};
 use crate::router::Router;
+use crate::stopwatch::Stopwatch;
 
 const EVENT: &str = "data: {\"choices\":[]}\n\n";
 
@@ -42,13 +43,7 @@ async fn streams_in_flight_finish_and_nothing_new_is_accepted() {
     client.until(EVENT).await;
     let draining = drain(&mut router, Duration::from_secs(10));
     assert!(idle.ends().await, "an idle connection is closed");
-    for _ in 0..500 {
-        if tokio::net::TcpStream::connect(router.address).await.is_err() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    assert!(tokio::net::TcpStream::connect(router.address).await.is_err());
+    until("nobody is let in", || std::net::TcpStream::connect(router.address).is_err()).await;
     assert!(!draining.is_finished());
     leave.notify_one();
     let answer = client.answer().await;
@@ -70,7 +65,7 @@ async fn what_has_not_finished_after_the_grace_is_told_so() {
     let mut waiting = other.connect().await;
     waiting.send(chat("x")).await;
     hanging.asked(1).await;
-    let started = Instant::now();
+    let started = Stopwatch::start();
     let draining = [drain(&mut router, Duration::from_millis(100)), drain(&mut other, Duration::from_millis(100))];
     let answer = stream.answer().await;
     let text = answer.text();
@@ -96,7 +91,7 @@ async fn a_client_that_does_not_read_cannot_hold_up_the_end() {
     let mut client = router.connect().await;
     client.send(chat("x")).await;
     client.until("data: ").await;
-    let started = Instant::now();
+    let started = Stopwatch::start();
     assert_eq!(drain(&mut router, Duration::from_millis(50)).await.unwrap(), Drained::Truncating);
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     drop(client);

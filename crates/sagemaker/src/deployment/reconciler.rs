@@ -205,9 +205,14 @@ impl Reconciler {
         for (key, before) in read_all(&self.store)? {
             let mut state = before.clone();
             self.think(&key, &mut state);
-            if state != before && !write(&self.store, &before, &state)? {
-                // An operation came in between: its word first.
-                (state, pause) = (before, Duration::ZERO);
+            let mut routed = None;
+            if state != before {
+                let store = Arc::clone(&self.store);
+                // Whoever reads that something is in service finds it routed.
+                if !write(&store, &before, &state, || routed = Some(self.publish(&state)))? {
+                    // An operation came in between: its word first.
+                    (state, pause) = (before, Duration::ZERO);
+                }
             }
             if state.is_moving() {
                 pause = pause.min(LOOK_EVERY);
@@ -215,9 +220,7 @@ impl Reconciler {
                 pause = pause.min(Duration::from_millis(milliseconds)).min(ASK_ALARMS_EVERY);
             }
             orders.collect(&state, self.ordered.providers());
-            if let Some(name) = self.publish(&state) {
-                seen.insert(name);
-            }
+            seen.extend(routed.unwrap_or_else(|| self.publish(&state)));
             if self.missing.is_some() && self.is_missing(&state) {
                 missing.extend(state.record.map(|record| record.identity.name));
             }

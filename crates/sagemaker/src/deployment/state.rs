@@ -93,8 +93,14 @@ fn state(
 }
 
 /// Writes what changed from `before` to `after`. False, and nothing is written, where an operation changed a record in
-/// the meantime: then its word counts, and all is to be thought through again.
-pub(super) fn write(store: &Store, before: &EndpointState, after: &EndpointState) -> Result<bool, StoreError> {
+/// the meantime: then its word counts, and all is to be thought through again. What is written is `told` before anybody
+/// can read it.
+pub(super) fn write(
+    store: &Store,
+    before: &EndpointState,
+    after: &EndpointState,
+    told: impl FnOnce(),
+) -> Result<bool, StoreError> {
     let Some(record) = &before.record else { return Ok(false) };
     store.write(|transaction| {
         let is_as_before = transaction.get(&ENDPOINTS, &record.key())?.as_ref() == Some(record);
@@ -127,6 +133,7 @@ pub(super) fn write(store: &Store, before: &EndpointState, after: &EndpointState
                 transaction.put(&COMPONENT_PROGRESS, &key, &new.progress)?;
             }
         }
+        told();
         Ok(true)
     })
 }

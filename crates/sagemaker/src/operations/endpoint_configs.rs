@@ -61,7 +61,7 @@ fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
         if transaction.get(&ENDPOINT_CONFIGS, &key)?.is_some() {
             return Err(ResourceKind::EndpointConfig.existing(call.caller, &record.identity.name));
         }
-        quotas::one_more(call, transaction, &ENDPOINT_CONFIGS)?;
+        quotas::one_more(call, transaction, &quotas::ENDPOINT_CONFIG)?;
         for model in record.variants.iter().chain(&record.shadow_variants).flat_map(ProductionVariant::models) {
             call.model(transaction, model)?;
         }

@@ -45,7 +45,7 @@ fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceError> {
         if transaction.get(&MODELS, &key)?.is_some() {
             return Err(ResourceKind::Model.existing(call.caller, &record.identity.name));
         }
-        quotas::one_more(call, transaction, &MODELS)?;
+        quotas::one_more(call, transaction, &quotas::MODEL)?;
         tags::attach(transaction, ResourceKind::Model, &record.identity, &tags)?;
         Ok(transaction.put(&MODELS, &key, &record)?)
     })?;

@@ -1,20 +1,62 @@
 //! How much an account may have: every resource lies on the disk, and every instance and every copy is a program, or a
 //! thread of the router's.
 
+use isotherm_config::Quotas;
 use isotherm_store::{Records, Table, Transaction};
 
 use super::Call;
 use crate::error::ServiceError;
-use crate::records::{ENDPOINT_CONFIGS, ENDPOINTS, INFERENCE_COMPONENTS, MODELS};
+use crate::records::{
+    ENDPOINT_CONFIGS, ENDPOINTS, EndpointConfigRecord, EndpointRecord, INFERENCE_COMPONENTS, InferenceComponentRecord,
+    MODELS, ModelRecord,
+};
+
+/// A kind of resource, of which an account may have so many.
+pub(super) struct Kind<T: 'static> {
+    table: &'static Table<T>,
+    /// As AWS calls its quota.
+    what: &'static str,
+    unit: &'static str,
+    /// Where it is set, below `aws.quotas`, and what is set there.
+    setting: &'static str,
+    most: fn(&Quotas) -> u32,
+}
+
+pub(super) const MODEL: Kind<ModelRecord> =
+    Kind { table: &MODELS, what: "Number of models", unit: "Models", setting: "models", most: |quotas| quotas.models };
+
+pub(super) const ENDPOINT_CONFIG: Kind<EndpointConfigRecord> = Kind {
+    table: &ENDPOINT_CONFIGS,
+    what: "Number of endpoint configurations",
+    unit: "Endpoint Configurations",
+    setting: "endpoint_configs",
+    most: |quotas| quotas.endpoint_configs,
+};
+
+pub(super) const ENDPOINT: Kind<EndpointRecord> = Kind {
+    table: &ENDPOINTS,
+    what: "Number of endpoints",
+    unit: "Endpoints",
+    setting: "endpoints",
+    most: |quotas| quotas.endpoints,
+};
+
+pub(super) const INFERENCE_COMPONENT: Kind<InferenceComponentRecord> = Kind {
+    table: &INFERENCE_COMPONENTS,
+    what: "Number of inference components",
+    unit: "Inference Components",
+    setting: "inference_components",
+    most: |quotas| quotas.inference_components,
+};
 
 /// Makes room for one more of a kind of resource, unless there are as many as there may be.
 ///
 /// # Errors
 ///
 /// [`ServiceError::LimitExceeded`].
-pub(super) fn one_more<T>(call: &Call<'_>, records: &impl Records, table: &Table<T>) -> Result<(), ServiceError> {
-    let there = records.count(table, &call.account_prefix())?;
-    let quota = Quota::of(table.name(), call);
+pub(super) fn one_more<T>(call: &Call<'_>, records: &impl Records, kind: &Kind<T>) -> Result<(), ServiceError> {
+    let there = records.count(kind.table, &call.account_prefix())?;
+    let quota = kind.quota(call.quotas);
     if there < quota.most { Ok(()) } else { Err(quota.exceeded(there, 1)) }
 }
 
@@ -53,6 +95,12 @@ fn asked_for(call: &Call<'_>, records: &impl Records) -> Result<u64, ServiceErro
     Ok(instances.chain(copies).sum())
 }
 
+impl<T> Kind<T> {
+    fn quota(&self, quotas: &Quotas) -> Quota {
+        Quota { what: self.what, most: (self.most)(quotas).into(), unit: self.unit, setting: self.setting }
+    }
+}
+
 /// How much there may be of something.
 struct Quota {
     /// As AWS calls its quotas.
@@ -64,27 +112,6 @@ struct Quota {
 }
 
 impl Quota {
-    /// That of the resources in a table.
-    fn of(table: &str, call: &Call<'_>) -> Quota {
-        let quotas = call.quotas;
-        let (what, unit, most, setting) = if table == MODELS.name() {
-            ("Number of models", "Models", quotas.models, "models")
-        } else if table == ENDPOINT_CONFIGS.name() {
-            (
-                "Number of endpoint configurations",
-                "Endpoint Configurations",
-                quotas.endpoint_configs,
-                "endpoint_configs",
-            )
-        } else if table == INFERENCE_COMPONENTS.name() {
-            let (most, setting) = (quotas.inference_components, "inference_components");
-            ("Number of inference components", "Inference Components", most, setting)
-        } else {
-            ("Number of endpoints", "Endpoints", quotas.endpoints, "endpoints")
-        };
-        Quota { what, most: most.into(), unit, setting }
-    }
-
     fn exceeded(&self, there: u64, more: u64) -> ServiceError {
         let Quota { what, most, unit, setting } = self;
         ServiceError::LimitExceeded(format!(

@@ -2,6 +2,7 @@
 
 mod command;
 mod left_behind;
+mod process_id;
 mod supervise;
 #[cfg(test)]
 mod tests;

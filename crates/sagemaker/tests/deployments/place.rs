@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -89,6 +89,7 @@ pub(crate) struct Place {
     pub(crate) alarm: Arc<OneAlarm>,
     pub(crate) fleet: Fleet,
     control: ControlPlane,
+    directory: PathBuf,
     reconciling: Reconciling,
     data_plane: DataPlane,
     _tasks: FleetTasks,
@@ -117,7 +118,16 @@ impl Place {
         let control = ControlPlane::new(store, reconciling.deployer());
         let settings = ProxySettings { threads: 1, ..ProxySettings::of(&config) };
         let data_plane = DataPlane::start(settings, fleet.clone(), metrics, AccessLog::off(), None).unwrap();
-        Place { engines, alarm, fleet, control, reconciling, data_plane, _tasks: tasks }
+        Place {
+            engines,
+            alarm,
+            fleet,
+            control,
+            directory: directory.to_owned(),
+            reconciling,
+            data_plane,
+            _tasks: tasks,
+        }
     }
 
     /// Where clients call.
@@ -213,11 +223,15 @@ impl Place {
 
     /// Ends as a process that is killed: nothing is told to anybody.
     pub(crate) async fn kill(self) {
-        drop(self.reconciling);
+        drop((self.reconciling, self.control));
         self.engines.running.lock().clear();
         self.data_plane.drain(Duration::ZERO).await;
         // The store is let go by the tasks that held it.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while let Err(error) = Store::open(&self.directory.join("store")) {
+            assert!(Instant::now() < deadline, "{error}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }
 

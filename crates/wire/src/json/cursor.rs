@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::{Found, Malformed, RawString};
+use super::{Found, Malformed, RawString, Value};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -11,18 +11,20 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub(crate) struct Cursor<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
+    /// How many values it has passed one by one.
+    pub(super) values: u32,
 }
 
 impl<'a> Cursor<'a> {
     /// The beginning of `bytes`, behind a byte order mark if there is one.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         let at = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        Cursor { bytes, at }
+        Cursor { bytes, at, values: 0 }
     }
 
     /// A place within `bytes`, so far from their beginning.
     pub(crate) fn within(bytes: &'a [u8], at: usize) -> Self {
-        Cursor { bytes, at }
+        Cursor { bytes, at, values: 0 }
     }
 
     /// Where it is: bytes from the beginning of the text.
@@ -33,13 +35,27 @@ impl<'a> Cursor<'a> {
     /// The next byte that is no white space; the cursor comes to stand on it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
-        while let Some(&byte) = self.bytes.get(self.at) {
-            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
-                return Some(byte);
-            }
-            self.at += 1;
+        let byte = self.bytes.get(self.at).copied()?;
+        if !is_white_space(byte) {
+            return Some(byte);
         }
-        None
+        self.at += 1;
+        // Behind a comma or a colon there is one space, if any.
+        match self.bytes.get(self.at).copied() {
+            Some(byte) if is_white_space(byte) => self.peek_behind_white_space(),
+            other => other,
+        }
+    }
+
+    /// The same where more white space stands, which may be megabytes.
+    #[cold]
+    fn peek_behind_white_space(&mut self) -> Option<u8> {
+        let is_white = |byte: u8| (byte == b' ') | (byte == b'\t') | (byte == b'\n') | (byte == b'\r');
+        let blocks = self.bytes[self.at..].as_chunks::<BLOCK>().0.iter();
+        self.at +=
+            BLOCK * blocks.take_while(|block| block.iter().fold(true, |all, &byte| all & is_white(byte))).count();
+        self.at += self.bytes[self.at..].iter().take_while(|&&byte| is_white_space(byte)).count();
+        self.bytes.get(self.at).copied()
     }
 
     /// Passes `wanted` if it comes next, white space aside.
@@ -64,6 +80,11 @@ impl<'a> Cursor<'a> {
         Malformed { offset: self.at, expected, found }
     }
 
+    /// What was passed since `start`, if that is one value.
+    pub(crate) fn since(&self, start: usize) -> Value<'a> {
+        Value { upto: &self.bytes[..self.at], start }
+    }
+
     /// A string with at least one character begins here. True also when the text breaks off inside it.
     pub(crate) fn at_filled_string(&mut self) -> bool {
         self.peek() == Some(b'"') && self.bytes.get(self.at + 1).is_some_and(|&byte| byte != b'"')
@@ -75,6 +96,12 @@ impl<'a> Cursor<'a> {
         let Some(b'[' | b'{') = inside.peek() else { return false };
         inside.at += 1;
         !matches!(inside.peek(), None | Some(b']' | b'}'))
+    }
+
+    /// It has passed so many values that it went on without looking at each: a body of little but brackets, commas and
+    /// digits, or of as many token ids.
+    pub(crate) fn passed_many(&self) -> bool {
+        self.values >= MANY
     }
 
     /// A string; the cursor stands on its opening quote. Looks only for the quote that closes it: what stands between is
@@ -101,6 +128,9 @@ impl<'a> Cursor<'a> {
             if backslashes % 2 == 0 {
                 return Ok(RawString::new(inside));
             }
+            // Where one quote is escaped, others follow: passed at once, they cost less than to be searched for.
+            let pairs = self.bytes[self.at..].as_chunks::<2>().0;
+            self.at += 2 * pairs.iter().take_while(|pair| pair[0] == b'\\').count();
         }
         self.at = self.bytes.len();
         Err(self.malformed("a closing `\"`"))
@@ -160,6 +190,17 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// How much white space is passed at once where it goes on, in bytes.
+const BLOCK: usize = 32;
+
+#[inline]
+fn is_white_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// How many values are passed one by one. Beyond, only where the outermost of them ends is looked for.
+const MANY: u32 = 1 << 17;
+
 /// A one in each of eight bytes.
 const EACH: u64 = 0x0101_0101_0101_0101;
 
@@ -190,6 +231,13 @@ fn short_plain(bytes: &[u8]) -> Option<usize> {
 
 /// How far strings are looked at by eight bytes.
 const SHORT: usize = 32;
+
+/// Where a byte stands among eight for the first time.
+#[inline]
+pub(super) fn first_among_eight(eight: [u8; 8], wanted: u8) -> Option<usize> {
+    let found = zero_bytes(u64::from_le_bytes(eight) ^ (EACH * u64::from(wanted)));
+    (found != 0).then_some(found.trailing_zeros() as usize / 8)
+}
 
 /// Sets the high bit of bytes that are zero. The lowest bit that is set is right; above it others may be set too.
 #[inline]

@@ -1,8 +1,6 @@
 //! Walking the members of an object and the elements of an array, one at a time.
 
-use std::borrow::Cow;
-
-use super::{Cursor, Malformed, RawString};
+use super::{Cursor, Malformed, Name, RawString};
 
 impl<'a> Cursor<'a> {
     /// Enters the object that begins here; `None`, without moving, when something else does.
@@ -33,7 +31,7 @@ impl<'a> Cursor<'a> {
         self.peek();
         let start = self.at;
         self.skip_value()?;
-        Ok(Value { upto: &self.bytes[..self.at], start })
+        Ok(self.since(start))
     }
 }
 
@@ -130,15 +128,15 @@ fn step(cursor: &mut Cursor<'_>, state: &mut Walk, close: u8, expected: &'static
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Value<'a> {
     /// The text up to the value's end.
-    upto: &'a [u8],
+    pub(super) upto: &'a [u8],
     /// Where the value begins.
-    start: usize,
+    pub(super) start: usize,
 }
 
 impl<'a> Value<'a> {
     /// In front of the value.
     pub(crate) fn cursor(self) -> Cursor<'a> {
-        Cursor { bytes: self.upto, at: self.start }
+        Cursor::within(self.upto, self.start)
     }
 
     /// The value as it is written.
@@ -182,13 +180,18 @@ impl<'a> Value<'a> {
         format!("{sign}{}", std::str::from_utf8(digits).ok()?).parse().ok()
     }
 
-    /// The value of the last member called `name`, if this is an object that has one.
+    /// The value of the last member called `name`, if this is an object that has one. Of an object with more members than
+    /// anybody writes none is looked at.
     pub(crate) fn member(self, name: &[u8]) -> Result<Option<Value<'a>>, Malformed> {
         let mut found = None;
         let mut cursor = self.cursor();
+        let mut space = Name::default();
         if let Some(mut members) = cursor.members() {
             while let Some(key) = members.next_key()? {
-                if key.decoded() == Cow::Borrowed(name) {
+                if members.cursor().passed_many() {
+                    return Ok(None);
+                }
+                if key.name(&mut space) == name {
                     found = Some(members.value()?);
                 }
             }

@@ -4,10 +4,17 @@ use super::{Cursor, Malformed};
 
 impl Cursor<'_> {
     /// Passes over one value. Containers are kept on a stack of one bit each, so depth costs a bit and no recursion.
+    ///
+    /// Once it has [passed many](Cursor::passed_many), it looks for the end of a container without judging what is in it.
     pub(crate) fn skip_value(&mut self) -> Result<(), Malformed> {
         let mut open = Nesting::default();
         loop {
-            if self.value_begins(&mut open)? {
+            let entered = self.value_begins(&mut open)?;
+            self.values = self.values.saturating_add(1);
+            if self.passed_many() && open.depth() > 0 {
+                return self.leave(open.depth());
+            }
+            if entered {
                 continue;
             }
             while let Some(container) = open.innermost() {
@@ -117,6 +124,10 @@ impl Nesting {
             (_, 0) => Some(Container::Array),
             _ => Some(Container::Object),
         }
+    }
+
+    fn depth(&self) -> usize {
+        self.outer.len() * u64::BITS as usize + self.held as usize
     }
 
     #[inline]

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
+use super::cursor::first_among_eight;
+
 /// The longest piece in which text is decoded: bounds the work done for a reader that wants only a beginning.
 const PIECE: usize = 4096;
 
@@ -12,6 +14,10 @@ const WORTH_A_PIECE: usize = 128;
 
 /// Shorter strings are looked through before a search would have begun.
 const WORTH_A_SEARCH: usize = 16;
+
+/// Room for a key without its escapes, as long as any that means something.
+#[derive(Debug, Default)]
+pub(crate) struct Name([u8; 32]);
 
 /// A string between its quotes, as it is written.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +50,33 @@ impl<'a> RawString<'a> {
         self.raw
     }
 
+    /// The string with its escapes resolved, to be compared with a name; written into `space` if it has escapes. One that is
+    /// too long for that is given as it is written: with a backslash, which no name has.
+    pub(crate) fn name<'n>(self, space: &'n mut Name) -> &'n [u8]
+    where
+        'a: 'n,
+    {
+        if !self.has_escapes() {
+            return self.raw;
+        }
+        let (mut rest, mut length) = (self.raw, 0);
+        while let Some(&byte) = rest.first() {
+            let mut utf8 = [byte, 0, 0, 0];
+            let (written, width) = match byte {
+                b'\\' => {
+                    let (character, width) = escape(rest);
+                    (character.encode_utf8(&mut utf8).len(), width)
+                }
+                _ => (1, 1),
+            };
+            let Some(place) = space.0.get_mut(length..length + written) else { return self.raw };
+            place.copy_from_slice(&utf8[..written]);
+            length += written;
+            rest = &rest[width..];
+        }
+        &space.0[..length]
+    }
+
     /// The string with its escapes resolved, as bytes. What is not UTF-8 stays as it is unless there are escapes.
     pub(crate) fn decoded(self) -> Cow<'a, [u8]> {
         if !self.has_escapes() {
@@ -62,7 +95,7 @@ impl<'a> RawString<'a> {
 
     fn unescape(self) -> String {
         let mut text = String::with_capacity(self.raw.len());
-        self.pieces(&mut String::new(), &mut |piece| {
+        self.pieces(&mut Vec::new(), &mut |piece| {
             text.push_str(piece);
             true
         });
@@ -71,31 +104,26 @@ impl<'a> RawString<'a> {
 
     /// Gives the decoded string to `take`, in pieces that are not empty, until `take` wants no more (then the answer is
     /// `false`). Decodes little more than what is taken. `scratch` is memory to gather short runs in; it ends empty.
-    pub(crate) fn pieces(self, scratch: &mut String, take: &mut dyn FnMut(&str) -> bool) -> bool {
+    pub(crate) fn pieces(self, scratch: &mut Vec<u8>, take: &mut dyn FnMut(&str) -> bool) -> bool {
         let mut rest = self.raw;
         loop {
             if scratch.len() >= PIECE || rest.is_empty() {
-                let wants_more = scratch.is_empty() || take(scratch);
+                let wants_more = valid_parts(scratch, take);
                 scratch.clear();
                 if rest.is_empty() || !wants_more {
                     return wants_more;
                 }
             }
             while scratch.len() < PIECE && rest.first() == Some(&b'\\') {
-                let (character, width) = escape(rest);
-                scratch.push(character);
-                rest = &rest[width..];
+                rest = unescape_first(rest, scratch);
             }
             let window = whole_characters(rest, PIECE);
             let (run, behind) = rest.split_at(memchr(b'\\', window).unwrap_or(window.len()));
             rest = behind;
             if run.len() < WORTH_A_PIECE {
-                valid_parts(run, &mut |part| {
-                    scratch.push_str(part);
-                    true
-                });
+                scratch.extend_from_slice(run);
             } else {
-                let wants_more = (scratch.is_empty() || take(scratch)) && valid_parts(run, take);
+                let wants_more = valid_parts(scratch, take) && valid_parts(run, take);
                 scratch.clear();
                 if !wants_more {
                     return false;
@@ -103,6 +131,27 @@ impl<'a> RawString<'a> {
             }
         }
     }
+}
+
+/// Writes the character of the escape at the beginning of `rest`, and what stands behind it if another escape is so near
+/// that a search for it would not have begun by then; what follows.
+#[inline]
+fn unescape_first<'a>(rest: &'a [u8], text: &mut Vec<u8>) -> &'a [u8] {
+    let behind = match rest.get(1).copied().and_then(simple_escape) {
+        Some(character) => {
+            text.push(character);
+            &rest[2..]
+        }
+        None => {
+            let (character, width) = escape(rest);
+            text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            &rest[width..]
+        }
+    };
+    let near = behind.first_chunk().and_then(|eight| first_among_eight(*eight, b'\\'));
+    let (plain, rest) = behind.split_at(near.unwrap_or(0));
+    plain.iter().for_each(|&byte| text.push(byte));
+    rest
 }
 
 /// The beginning of `bytes`, at most `limit` long (4 or more), that splits no UTF-8 sequence.
@@ -131,17 +180,25 @@ pub(crate) fn valid_parts(bytes: &[u8], take: &mut dyn FnMut(&str) -> bool) -> b
 
 /// The character that the escape at the beginning of `rest` stands for, and the escape's length.
 fn escape(rest: &[u8]) -> (char, usize) {
-    let character = match rest.get(1) {
-        Some(b'u') => return unicode_escape(rest),
-        Some(b'b') => '\u{8}',
-        Some(b'f') => '\u{C}',
-        Some(b'n') => '\n',
-        Some(b'r') => '\r',
-        Some(b't') => '\t',
-        Some(&quoted @ (b'"' | b'\\' | b'/')) => char::from(quoted),
-        _ => char::REPLACEMENT_CHARACTER,
-    };
-    (character, rest.len().min(2))
+    if let Some(b'u') = rest.get(1) {
+        return unicode_escape(rest);
+    }
+    let character = rest.get(1).copied().and_then(simple_escape);
+    (character.map_or(char::REPLACEMENT_CHARACTER, char::from), rest.len().min(2))
+}
+
+/// The ASCII character that a backslash and a letter stand for.
+#[inline]
+fn simple_escape(letter: u8) -> Option<u8> {
+    match letter {
+        b'"' | b'\\' | b'/' => Some(letter),
+        b'b' => Some(8),
+        b'f' => Some(0xC),
+        b'n' => Some(b'\n'),
+        b'r' => Some(b'\r'),
+        b't' => Some(b'\t'),
+        _ => None,
+    }
 }
 
 /// `\uXXXX`, or two of them that are a surrogate pair.

@@ -43,13 +43,13 @@ pub fn canonical(body: &[u8], take: &mut dyn FnMut(&[u8]) -> bool) -> Result<(),
     let whole = cursor.value()?;
     cursor.end()?;
     let unread = body.len().saturating_mul(READINGS);
-    let mut form = Form { take, scratch: String::new(), wanted: true, members: 0, unread };
+    let mut form = Form { take, scratch: Vec::new(), wanted: true, members: 0, unread };
     form.value(whole, LEVELS)
 }
 
 struct Form<'t> {
     take: &'t mut dyn FnMut(&[u8]) -> bool,
-    scratch: String,
+    scratch: Vec<u8>,
     wanted: bool,
     /// Members of the objects that are open.
     members: usize,

@@ -2,7 +2,7 @@
 
 use super::{Fields, PromptSink};
 use crate::api::Api;
-use crate::json::{Cursor, Malformed, RawString, Value, valid_parts};
+use crate::json::{Cursor, Malformed, Name, RawString, Value, valid_parts};
 
 /// How many levels of contents are looked into: a message, its parts, the result of a tool, the parts of that. What lies
 /// deeper counts as it is written.
@@ -89,7 +89,7 @@ impl Mark {
 
 /// Gives the prompt of a request of `api` to `sink`, as `render` documents it.
 pub(super) fn give(fields: &Fields<'_>, body: &[u8], api: Api, sink: &mut dyn PromptSink) -> Result<(), Malformed> {
-    let mut template = Template { sink, scratch: String::new() };
+    let mut template = Template { sink, scratch: Vec::new() };
     match api {
         Api::Completions => template.prompts(fields.prompt),
         Api::Embeddings if fields.input.is_some() => template.prompts(fields.input),
@@ -111,12 +111,12 @@ pub(super) fn give(fields: &Fields<'_>, body: &[u8], api: Api, sink: &mut dyn Pr
 
 /// Gives a body of which nothing is known.
 pub(super) fn give_bytes(body: &[u8], sink: &mut dyn PromptSink) {
-    Template { sink, scratch: String::new() }.bytes(body);
+    Template { sink, scratch: Vec::new() }.bytes(body);
 }
 
 struct Template<'s> {
     sink: &'s mut dyn PromptSink,
-    scratch: String,
+    scratch: Vec<u8>,
 }
 
 impl Template<'_> {
@@ -154,7 +154,7 @@ impl Template<'_> {
         let Some(content) = content else { return Ok(()) };
         match content.bytes().first() {
             Some(b'"') => self.string(Mark::Text, Some(content)),
-            Some(b'{') if levels > 0 => self.item(content, levels - 1)?,
+            Some(b'{') if levels > 0 => self.item(&mut content.cursor(), levels - 1)?,
             Some(b'[') if levels > 0 => self.items(&mut content.cursor(), levels)?,
             Some(b'{' | b'[') => self.written(Mark::Call, Some(content)),
             _ => {}
@@ -170,18 +170,15 @@ impl Template<'_> {
                     let text = element.value()?;
                     self.string(Mark::Text, Some(text));
                 }
-                Some(b'{') => {
-                    let item = element.value()?;
-                    self.item(item, levels - 1)?;
-                }
+                Some(b'{') => self.item(element, levels - 1)?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    fn item(&mut self, whole: Value<'_>, levels: u32) -> Result<(), Malformed> {
-        let item = Item::read(whole)?;
+    fn item(&mut self, cursor: &mut Cursor<'_>, levels: u32) -> Result<(), Malformed> {
+        let (item, whole) = Item::read(cursor)?;
         if item.role.is_some() {
             return self.message(&item, levels);
         }
@@ -237,7 +234,7 @@ impl Template<'_> {
             Some(b'"') => self.string(Mark::Prompt, Some(prompt)),
             Some(b'{') => {
                 self.mark(Mark::Prompt);
-                self.item(prompt, LEVELS)?;
+                self.item(&mut prompt.cursor(), LEVELS)?;
             }
             Some(b'[') => self.token_ids(prompt)?,
             _ => {}
@@ -320,12 +317,13 @@ struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    fn read(whole: Value<'a>) -> Result<Item<'a>, Malformed> {
-        let mut item = Item::default();
-        let mut cursor = whole.cursor();
-        let Some(mut members) = cursor.members() else { return Ok(item) };
+    /// Reads the object that begins at the cursor; what was read, and the object as a whole.
+    fn read(cursor: &mut Cursor<'a>) -> Result<(Item<'a>, Value<'a>), Malformed> {
+        let (mut item, mut space) = (Item::default(), Name::default());
+        let start = cursor.offset();
+        let Some(mut members) = cursor.members() else { return Ok((item, cursor.since(start))) };
         while let Some(key) = members.next_key()? {
-            let field = match key.decoded().as_ref() {
+            let field = match key.name(&mut space) {
                 b"role" => &mut item.role,
                 b"type" => &mut item.kind,
                 b"name" => &mut item.name,
@@ -345,7 +343,7 @@ impl<'a> Item<'a> {
             };
             *field = Some(members.value()?);
         }
-        Ok(item)
+        Ok((item, cursor.since(start)))
     }
 
     /// The result of a tool: Anthropic's `tool_result`, and the items of the responses API that end so.
@@ -360,8 +358,9 @@ impl<'a> Item<'a> {
 fn each_member(object: Value<'_>, take: &mut dyn FnMut(&[u8])) -> Result<(), Malformed> {
     let mut cursor = object.cursor();
     let Some(mut members) = cursor.members() else { return Ok(()) };
+    let mut space = Name::default();
     while let Some(key) = members.next_key()? {
-        if let b"cache_control" | b"prompt_cache_breakpoint" = key.decoded().as_ref() {
+        if let b"cache_control" | b"prompt_cache_breakpoint" = key.name(&mut space) {
             continue;
         }
         take(b"\"");

@@ -297,12 +297,17 @@ fn hostile_bodies_take_no_time_and_no_stack() {
         format!("{{{}\"a\":1}}", "\"prompt\":\"x\",".repeat(100_000)),
     ];
     for body in bodies {
-        let begun = Instant::now();
-        for api in Api::ALL {
-            let mut count = CharacterCount::default();
-            let _ = describe(body.as_bytes(), api, &mut count);
-        }
-        assert!(begun.elapsed() < Duration::from_secs(3), "{:?} for {}", begun.elapsed(), &body[..40]);
+        let took = || {
+            let begun = Instant::now();
+            for api in Api::ALL {
+                let mut count = CharacterCount::default();
+                let _ = describe(body.as_bytes(), api, &mut count);
+            }
+            begun.elapsed()
+        };
+        // The machine may pause within one: what it costs is the least of three.
+        let least = took().min(took()).min(took());
+        assert!(least < Duration::from_secs(3), "{least:?} for {}", &body[..40]);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Fields, TextSink};
 use crate::api::Api;
-use crate::json::{Cursor, Malformed, RawString, Value};
+use crate::json::{Cursor, Malformed, Name, RawString, Value};
 
 /// How many levels of contents are looked into: a message, its parts, the result of a tool, the parts of that.
 const LEVELS: u32 = 4;
@@ -12,7 +12,7 @@ const IDS_PIECE: usize = 4096;
 
 /// Gives the text of a request of `api` to `sink`, as `describe` documents it.
 pub(super) fn give(fields: &Fields<'_>, api: Api, sink: &mut dyn TextSink) -> Result<(), Malformed> {
-    let mut text = Text { sink, scratch: String::new(), wanted: true };
+    let mut text = Text { sink, scratch: Vec::new(), wanted: true };
     match api {
         Api::ChatCompletions => text.conversation(fields.messages),
         Api::Responses => {
@@ -35,7 +35,7 @@ pub(super) fn give(fields: &Fields<'_>, api: Api, sink: &mut dyn TextSink) -> Re
 /// What the sink still wants.
 struct Text<'s> {
     sink: &'s mut dyn TextSink,
-    scratch: String,
+    scratch: Vec<u8>,
     wanted: bool,
 }
 
@@ -86,9 +86,10 @@ impl Text<'_> {
     fn part(&mut self, cursor: &mut Cursor<'_>, levels: u32) -> Result<(), Malformed> {
         let (mut text, mut content, mut output) = (None, None, None);
         let (mut role, mut breakpoint) = (None, None);
+        let mut space = Name::default();
         if let Some(mut members) = cursor.members() {
             while let Some(key) = members.next_key()? {
-                match key.decoded().as_ref() {
+                match key.name(&mut space) {
                     b"text" => text = Some(members.value()?),
                     b"content" => content = Some(members.value()?),
                     b"output" => output = Some(members.value()?),

@@ -13,6 +13,8 @@ use memory::{Memory, Verdict};
 
 const ENGINES: usize = 4;
 const USERS: usize = 64;
+/// What a router has to do on a usual day, in requests a second: some two hundred users who ask every ten seconds.
+const USUAL_RATE: f64 = 20.0;
 
 fn main() -> ExitCode {
     let Some(duration) = duration() else {
@@ -51,7 +53,7 @@ async fn soak(duration: Duration) -> ExitCode {
     let started = Instant::now();
     while started.elapsed() < duration {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        memory.sample(&router);
+        memory.sample(&router, load.totals().requests);
         if memory.samples().is_multiple_of(30) {
             println!("{:>5.1} min  {}  {}", minutes(started.elapsed()), load.totals(), memory);
         }
@@ -72,6 +74,8 @@ fn report(totals: &Totals, failures: &[String], verdict: &Verdict, elapsed: Dura
     println!("  streamed    {:>12}", totals.streamed);
     println!("  left early  {:>12}  by the client, in the middle of a stream", totals.left);
     println!("  failed      {:>12}", failures.len());
+    let days = totals.requests as f64 / (USUAL_RATE * 86_400.0);
+    println!("as much as    {days:>12.2}  days of {USUAL_RATE} requests a second");
     println!("in flight     {:>12}  after the load ended", 0);
     for failure in failures.iter().take(10) {
         println!("failed: {failure}");

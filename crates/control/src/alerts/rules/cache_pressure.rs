@@ -1,6 +1,7 @@
 //! An instance computes again what it was believed to hold: its cache is too small for its part of the traffic.
 
 use isotherm_config::CacheRule;
+use serde_json::json;
 
 use super::{is_off, of_instance, percent};
 use crate::alerts::book::Condition;
@@ -18,15 +19,16 @@ pub(super) fn check(variant: &VariantReading, rule: &CacheRule) -> Vec<Condition
     let condition = |instance: &InstanceReading| {
         let missing = missing(instance).filter(|missing| *missing > rule.above && !is_off(instance))?;
         let usage = instance.engine.figures.as_ref().and_then(|(figures, _)| figures.kv_cache_usage);
-        let usage = usage.map_or_else(String::new, |usage| format!(" Running requests hold {} of it.", percent(usage)));
+        let held = usage.map_or_else(String::new, |usage| format!(" Running requests hold {} of it.", percent(usage)));
         Some(Condition {
             rule: NAME,
             severity: "warning",
             lasting: rule.lasting,
             labels: of_instance(variant, instance),
+            values: json!({ "missing": missing, "kv_cache_usage": usage }),
             summary: format!("{} has lost {} of what it was believed to have cached", instance.id, percent(missing)),
             description: format!(
-                "Its cache is too small for the prefixes that come home there.{usage} Add instances, give the engine more \
+                "Its cache is too small for the prefixes that come home there.{held} Add instances, give the engine more \
                  memory for its cache, or lower concurrency_threshold so that fewer requests run at once."
             ),
         })

@@ -1,9 +1,12 @@
 //! Replicas of one variant differ in what must be equal: model, version, chat template, cache settings.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use isotherm_config::DisagreementRule;
 use isotherm_fleet::EngineFigures;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::of_variant;
 use crate::alerts::book::Condition;
@@ -21,53 +24,88 @@ pub(super) fn check(variant: &VariantReading, rule: &DisagreementRule) -> Option
         severity: "warning",
         lasting: rule.lasting,
         labels: of_variant(variant),
+        values: json!({ "differences": differences }),
         summary: format!("Replicas of {}/{} are not alike", variant.endpoint, variant.variant),
         description: format!(
             "{}. Requests are answered differently, or cached nowhere, depending on where they go.",
-            differences.into_iter().map(|(_, difference)| difference).collect::<Vec<_>>().join("; ")
+            differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
         ),
     })
 }
 
-/// What an instance says of itself in one matter; `None` where it does not say.
-type Aspect = fn(&InstanceReading) -> Option<String>;
-
 /// What the instances in service differ in, and who says what.
-pub(crate) fn differences(variant: &VariantReading) -> Vec<(&'static str, String)> {
+#[derive(Debug, Serialize)]
+pub(crate) struct Difference {
+    pub(crate) aspect: &'static str,
+    opinions: Vec<Opinion>,
+}
+
+/// What some instances say of themselves.
+#[derive(Debug, Serialize)]
+struct Opinion {
+    /// A text, or models with what is said beside their names.
+    says: Value,
+    #[serde(skip)]
+    words: String,
+    instances: Vec<String>,
+    /// How many more say so than are named.
+    more: usize,
+}
+
+/// What an instance says of itself in one matter, in words and as it is; `None` where it does not say.
+type Aspect = fn(&InstanceReading) -> Option<(String, Value)>;
+
+/// Every difference; who does not say differs from nobody.
+pub(crate) fn differences(variant: &VariantReading) -> Vec<Difference> {
     let aspects: [(&'static str, Aspect); 6] = [
         ("engine", |instance| figures(instance, |figures| Some(figures.kind.as_str().to_owned()))),
-        ("version", |instance| instance.engine.version.as_deref().map(str::to_owned)),
+        ("version", |instance| text(instance.engine.version.as_deref()?)),
         ("model", |instance| {
             let models = instance.models.as_ref().filter(|models| !models.is_empty())?;
-            Some(models.iter().map(String::as_str).collect::<Vec<_>>().join(" and "))
+            let words = models.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+            Some((words, json!(models)))
         }),
-        ("chat template", |instance| instance.engine.template.map(|hash| format!("{:08x}", hash >> 32))),
+        ("chat template", |instance| text(&format!("{:08x}", instance.engine.template? >> 32))),
         ("block size", |instance| figures(instance, |figures| figures.block_tokens.map(|tokens| tokens.to_string()))),
         ("cache's hash", |instance| figures(instance, |figures| figures.hash_algorithm.clone())),
     ];
-    aspects.into_iter().filter_map(|(name, aspect)| Some((name, difference(variant, name, aspect)?))).collect()
+    aspects.into_iter().filter_map(|(name, aspect)| difference(variant, name, aspect)).collect()
 }
 
-fn figures(instance: &InstanceReading, of: impl Fn(&EngineFigures) -> Option<String>) -> Option<String> {
-    instance.engine.figures.as_ref().and_then(|(figures, _)| of(figures))
+fn figures(instance: &InstanceReading, of: impl Fn(&EngineFigures) -> Option<String>) -> Option<(String, Value)> {
+    let (figures, _) = instance.engine.figures.as_ref()?;
+    text(&of(figures)?)
 }
 
-/// Who does not say differs from nobody.
-fn difference(
-    variant: &VariantReading,
-    name: &str,
-    aspect: impl Fn(&InstanceReading) -> Option<String>,
-) -> Option<String> {
-    let mut opinions: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+fn text(said: &str) -> Option<(String, Value)> {
+    Some((said.to_owned(), said.into()))
+}
+
+fn difference(variant: &VariantReading, aspect: &'static str, of: Aspect) -> Option<Difference> {
+    let mut opinions: BTreeMap<String, Opinion> = BTreeMap::new();
     for instance in variant.instances.iter().filter(|instance| instance.is_in_service()) {
-        if let Some(opinion) = aspect(instance) {
-            opinions.entry(opinion).or_default().push(&instance.id);
+        let Some((words, says)) = of(instance) else { continue };
+        let new = || Opinion { says, words: words.clone(), instances: Vec::new(), more: 0 };
+        let opinion = opinions.entry(words.clone()).or_insert_with(new);
+        match opinion.instances.len() {
+            NAMED.. => opinion.more += 1,
+            _ => opinion.instances.push(instance.id.clone()),
         }
     }
-    let told = opinions.iter().map(|(opinion, ids)| {
-        let more = ids.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{opinion} on {}{more}", ids.iter().take(NAMED).copied().collect::<Vec<_>>().join(", "))
-    });
-    (opinions.len() > 1).then(|| format!("{name}: {}", told.collect::<Vec<_>>().join("; ")))
+    (opinions.len() > 1).then(|| Difference { aspect, opinions: opinions.into_values().collect() })
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let opinions = self.opinions.iter().map(ToString::to_string).collect::<Vec<_>>();
+        write!(f, "{}: {}", self.aspect, opinions.join("; "))
+    }
+}
+
+impl fmt::Display for Opinion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Opinion { words, instances, more, .. } = self;
+        write!(f, "{words} on {}", instances.join(", "))?;
+        if *more > 0 { write!(f, " and {more} more") } else { Ok(()) }
+    }
 }

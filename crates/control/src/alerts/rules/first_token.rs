@@ -1,6 +1,7 @@
 //! The first token takes longer than it may.
 
 use isotherm_config::FirstTokenRule;
+use serde_json::json;
 
 use super::of_variant;
 use crate::alerts::book::Condition;
@@ -15,6 +16,7 @@ pub(super) fn check(variant: &VariantReading, rule: &FirstTokenRule) -> Option<C
         severity: "warning",
         lasting: rule.lasting,
         labels: of_variant(variant),
+        values: json!({ "p95_seconds": p95, "goal_seconds": goal }),
         summary: format!(
             "{}/{}: P95 of the time to first token is {p95:.1} s, above {goal:.1} s",
             variant.endpoint, variant.variant

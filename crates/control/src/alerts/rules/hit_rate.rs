@@ -1,6 +1,7 @@
 //! Few prompt tokens come from caches although prefixes repeat.
 
 use isotherm_config::HitRateRule;
+use serde_json::json;
 
 use super::{of_variant, percent};
 use crate::alerts::book::Condition;
@@ -22,6 +23,7 @@ pub(super) fn check(variant: &VariantReading, rule: &HitRateRule) -> Option<Cond
         severity: "warning",
         lasting: rule.lasting,
         labels: of_variant(variant),
+        values: json!({ "hit_rate": hit_rate, "repeats": repeats, "goal": rule.below }),
         summary: format!("{place} takes only {} of its prompt tokens from caches", percent(hit_rate)),
         description: format!(
             "{} of the requests begin like earlier ones, so the goal of {} can be met. Are caches too small, homes full \

@@ -1,6 +1,7 @@
 //! One prefix makes up so much of the traffic that its home cannot serve it alone.
 
 use isotherm_config::HotPrefixRule;
+use serde_json::json;
 
 use super::{of_variant, percent};
 use crate::alerts::book::Condition;
@@ -27,6 +28,7 @@ pub(super) fn check(variant: &VariantReading, rule: &HotPrefixRule) -> Option<Co
         severity: "warning",
         lasting: rule.lasting,
         labels: of_variant(variant),
+        values: json!({ "share": share, "prefix": short, "busiest": busiest.id, "skew": skew(busiest), "spilled": spilled }),
         summary: format!("{} of the requests to {}/{} begin alike", percent(*share), variant.endpoint, variant.variant),
         description: format!(
             "Prefix {short} gives {} {:.1} times its fair share, and {} of all requests spill. Raise prefix_length so that \

@@ -1,6 +1,7 @@
 //! An instance is down, or fails requests and is left out.
 
 use isotherm_config::IllRule;
+use serde_json::json;
 
 use super::of_instance;
 use crate::alerts::book::Condition;
@@ -16,12 +17,13 @@ pub(super) fn check(variant: &VariantReading, rule: &IllRule) -> Vec<Condition> 
             "ejected" => ("fails requests", "isotherm_upstream_errors_total tells how; its own log tells why."),
             _ => return None,
         };
-        let problem = instance.problem.as_deref().map_or_else(String::new, |problem| format!("{problem}. "));
+        let problem = instance.problem.as_ref().map_or_else(String::new, |problem| format!("{problem}. "));
         Some(Condition {
             rule: NAME,
             severity: if nobody { "critical" } else { "warning" },
             lasting: rule.lasting,
             labels: of_instance(variant, instance),
+            values: json!({ "availability": instance.availability, "problem": instance.problem }),
             summary: format!("{} {what}", instance.id),
             description: format!("{problem}{help}"),
         })

@@ -1,6 +1,7 @@
 //! An engine takes nothing from its cache although prefixes repeat there, or says that caching is off.
 
 use isotherm_config::OffRule;
+use serde_json::json;
 
 use super::of_instance;
 use crate::alerts::book::Condition;
@@ -13,17 +14,19 @@ const LEAST_REPEATED: u64 = 8;
 
 pub(super) fn check(variant: &VariantReading, rule: &OffRule) -> Vec<Condition> {
     let condition = |instance: &InstanceReading| {
-        let evidence = if says(instance) == Some(false) {
-            "Its metrics say so.".to_owned()
-        } else {
-            let requests = instance.repeated.requests;
-            format!("{requests} requests came back to prefixes that it had served, and nothing of them was cached.")
-        };
+        let in_vain = (says(instance) != Some(false)).then_some(instance.repeated.requests);
+        let evidence = in_vain.map_or_else(
+            || "Its metrics say so.".to_owned(),
+            |requests| {
+                format!("{requests} requests came back to prefixes that it had served, and nothing of them was cached.")
+            },
+        );
         is_off(instance).then(|| Condition {
             rule: NAME,
             severity: "warning",
             lasting: rule.lasting,
             labels: of_instance(variant, instance),
+            values: json!({ "requests": in_vain }),
             summary: format!("{} caches no prefixes", instance.id),
             description: format!(
                 "{evidence} Start vLLM without --no-enable-prefix-caching, SGLang without --disable-radix-cache, \

@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use isotherm_config::RestartRule;
+use serde_json::Value;
 
 use super::of_instance;
 use crate::alerts::book::Condition;
@@ -19,6 +20,7 @@ pub(super) fn check(variant: &VariantReading, rule: &RestartRule, now: SystemTim
             severity: "warning",
             lasting: rule.lasting,
             labels: of_instance(variant, instance),
+            values: Value::Null,
             summary: format!("The engine of {} was restarted", instance.id),
             description:
                 "Its cache is empty, so its prefixes are computed anew. Who restarted it? If nobody did, its log \

@@ -1,6 +1,7 @@
 //! Many requests leave their home because it is full.
 
 use isotherm_config::Above;
+use serde_json::json;
 
 use super::{of_variant, percent};
 use crate::alerts::book::Condition;
@@ -15,6 +16,7 @@ pub(super) fn check(variant: &VariantReading, rule: &Above) -> Option<Condition>
         severity: "warning",
         lasting: rule.lasting,
         labels: of_variant(variant),
+        values: json!({ "share": share }),
         summary: format!(
             "{}/{} sends {} of its requests away from home",
             variant.endpoint,

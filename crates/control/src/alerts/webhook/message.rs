@@ -119,6 +119,7 @@ mod tests {
             state: State::Firing,
             severity: "warning",
             labels: Labels::from([("endpoint", "chat".to_owned()), ("instance", instance.to_owned())]),
+            values: Value::Null,
             summary: format!("{instance} does not answer"),
             description: "why".to_owned(),
             since: 0.0,

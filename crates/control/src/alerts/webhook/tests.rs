@@ -94,6 +94,7 @@ impl Sending {
             severity: "warning",
             lasting: Duration::ZERO,
             labels: super::super::book::Labels::new(),
+            values: serde_json::Value::Null,
             summary: "i is down".to_owned(),
             description: "why".to_owned(),
         };

@@ -15,7 +15,7 @@ pub(super) fn check(variant: &VariantReading) -> Vec<Finding> {
 }
 
 fn of(instance: &InstanceReading) -> Option<Finding> {
-    let problem = instance.problem.as_deref().unwrap_or("no reason given");
+    let problem = instance.problem.as_ref().map_or("no reason given", |problem| problem.message());
     match instance.availability {
         "down" => Some(finding(
             CHECK,

@@ -13,8 +13,8 @@ pub(super) fn check(variant: &VariantReading) -> Vec<Finding> {
     }
     differences
         .into_iter()
-        .map(|(aspect, difference)| {
-            let (verdict, fix) = match aspect {
+        .map(|difference| {
+            let (verdict, fix) = match difference.aspect {
                 "model" | "chat template" => (
                     Verdict::Problem,
                     "Start all replicas with the same model, context length and chat template, or give each kind a variant \
@@ -22,7 +22,7 @@ pub(super) fn check(variant: &VariantReading) -> Vec<Finding> {
                 ),
                 _ => (Verdict::Warning, "Start all replicas alike: the same release, block size and cache settings."),
             };
-            finding(CHECK, verdict, name(variant), difference, fix)
+            finding(CHECK, verdict, name(variant), difference.to_string(), fix)
         })
         .collect()
 }

@@ -4,12 +4,17 @@ use super::{Candidate, Open, Pick};
 use crate::variant::Instance;
 use crate::{Reason, Time};
 
-/// `cursor` is the index behind the one chosen last: among equals, the first from there on is next.
-pub(super) fn pick<T>(open: &Open<'_, T>, cursor: usize) -> Option<Pick> {
-    let from_cursor = open.iter().filter(|(candidate, _)| candidate.index >= cursor);
-    let before_cursor = open.iter().filter(|(candidate, _)| candidate.index < cursor);
-    let least = least(from_cursor.chain(before_cursor), open.now)?;
-    Some(Pick::new(least, Reason::LeastOutstanding))
+/// Among equals, whose turn was the longest ago is next. So turns are fair among any of the instances: those that serve
+/// one model lose none to those of another.
+pub(super) fn pick<T>(open: &Open<'_, T>) -> Option<Pick> {
+    let mut least: Option<(Candidate, f64, u64)> = None;
+    for (candidate, instance) in open.iter() {
+        let (load, turn) = (load_for_weight(instance, open.now), instance.turn);
+        if least.is_none_or(|(_, fewest, longest)| load.total_cmp(&fewest).then(turn.cmp(&longest)).is_lt()) {
+            least = Some((candidate, load, turn));
+        }
+    }
+    least.map(|(candidate, ..)| Pick::new(candidate, Reason::LeastOutstanding))
 }
 
 /// The first among those that have the least to do for their weight.
@@ -19,10 +24,14 @@ pub(super) fn least<'a, T: 'a>(
 ) -> Option<Candidate> {
     let mut least: Option<(Candidate, f64)> = None;
     for (candidate, instance) in candidates {
-        let load = instance.load(now) / instance.weight_at(now).get();
+        let load = load_for_weight(instance, now);
         if least.is_none_or(|(_, fewest)| load < fewest) {
             least = Some((candidate, load));
         }
     }
     least.map(|(candidate, _)| candidate)
+}
+
+fn load_for_weight<T>(instance: &Instance<T>, now: Time) -> f64 {
+    instance.load(now) / instance.weight_at(now).get()
 }

@@ -33,7 +33,7 @@ pub(super) fn pick<T>(open: &Open<'_, T>, rules: PrefixAware) -> Option<Pick> {
 
 /// Every instance is at the threshold: affinity must not vanish at peak load, and no instance may take it all.
 fn saturated<T>(open: &Open<'_, T>, spill: SpillRule) -> Option<Pick> {
-    let least = least_outstanding::pick(open, 0)?.candidate;
+    let least = least_outstanding::least(open.iter(), open.now)?;
     if spill == SpillRule::LeastOutstanding {
         return Some(Pick::new(least, Reason::Saturated));
     }

@@ -130,3 +130,23 @@ fn an_instance_that_was_full_for_long_does_not_get_a_burst_of_saved_up_turns() {
     let of_it = after.iter().filter(|&&index| index == 0).count();
     assert!((9..=11).contains(&of_it), "{after:?}");
 }
+
+#[test]
+fn turns_are_counted_for_each_model_by_itself() {
+    for strategy in [Strategy::RoundRobin, Strategy::LeastOutstandingRequests] {
+        let mut state = variant(strategy, 4);
+        let generations: Vec<_> = state.instances(NOW).map(|view| view.generation).collect();
+        for (generation, model) in generations.into_iter().zip(["llama", "llama", "qwen", "qwen"]) {
+            state.set_models(generation, Models::listed([model]));
+        }
+        // In turn, as two clients may ask: a turn of one must not take the other's.
+        let mut counts = [0; 4];
+        for model in ["llama", "qwen"].repeat(20) {
+            let request = RouteRequest { model: Some(ModelHash::of(model)), ..RouteRequest::default() };
+            let choice = choose(&mut state, &request);
+            counts[choice.instance] += 1;
+            state.finish(choice.slot);
+        }
+        assert_eq!(counts, [10; 4], "{strategy:?}");
+    }
+}

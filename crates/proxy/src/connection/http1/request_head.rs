@@ -16,6 +16,8 @@ use crate::upstream::Framing;
 
 /// The longest target that can be told at all, in bytes.
 const LONGEST_TARGET: usize = 65_534;
+/// A longer method is none that anybody knows.
+const LONGEST_METHOD: usize = 32;
 
 /// The head of a request.
 #[derive(Debug)]
@@ -61,6 +63,10 @@ impl RequestHead {
         if target.len() > LONGEST_TARGET {
             return Err(NoRequest::TargetTooLong);
         }
+        // A fragment is no part of a target (RFC 9112, section 3.2), and would be lost without a word.
+        if method.len() > LONGEST_METHOD || target.contains('#') {
+            return Err(NoRequest::Malformed);
+        }
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| NoRequest::Malformed)?;
         let version = if parsed.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
         // Where each part stands, since what is parsed borrows from what is about to be taken.
@@ -86,7 +92,7 @@ impl RequestHead {
             Some(_) => return Err(NoRequest::Malformed),
         };
         let framing = match length(headers)? {
-            _ if is_chunked => Framing::CHUNKED,
+            _ if is_chunked => Framing::STRICTLY_CHUNKED,
             Some(length) => Framing::Length(length),
             None => Framing::EMPTY,
         };
@@ -218,7 +224,7 @@ mod tests {
         assert_eq!(framing(""), Ok(Framing::EMPTY));
         assert_eq!(framing("content-length: 5\r\ncontent-length: 5\r\n"), Ok(Framing::Length(5)));
         let both = of("content-length: 5\r\ntransfer-encoding: Chunked\r\n").unwrap();
-        assert_eq!(both.framing, Framing::CHUNKED);
+        assert_eq!(both.framing, Framing::STRICTLY_CHUNKED);
         assert!(!both.keeps_alive && !both.parts.headers.contains_key(CONTENT_LENGTH));
         for lines in [
             "content-length: 5\r\ncontent-length: 6\r\n",
@@ -253,6 +259,11 @@ mod tests {
         assert_eq!(of(&lines).unwrap_err(), NoRequest::TooLarge);
         let long = format!("GET /{} HTTP/1.1\r\n\r\n", "y".repeat(LONGEST_TARGET));
         assert_eq!(take(&long).unwrap_err(), NoRequest::TargetTooLong);
+        assert_eq!(take("GET /x#y HTTP/1.1\r\n\r\n").unwrap_err(), NoRequest::Malformed);
+        assert_eq!(
+            take(&format!("{} / HTTP/1.1\r\n\r\n", "X".repeat(LONGEST_METHOD + 1))).unwrap_err(),
+            NoRequest::Malformed
+        );
     }
 
     #[test]

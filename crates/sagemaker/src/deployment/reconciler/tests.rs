@@ -178,6 +178,24 @@ async fn a_name_that_the_file_has_is_refused_with_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_written_is_told_before_anybody_can_read_it() {
+    let story = Story::begin();
+    story.run("CreateEndpoint", json!({ "EndpointName": "ep", "EndpointConfigName": "m" }));
+    let read = || read_all(&story.store).unwrap().remove(0).1;
+    let (before, mut after, mut told) = (read(), read(), 0);
+    after.record.as_mut().unwrap().failure_reason = Some("it is so".to_owned());
+    let mut tell = || {
+        told += 1;
+        assert_eq!(read(), before);
+    };
+    assert!(write(&story.store, &before, &after, &mut tell).unwrap());
+    assert_eq!(read(), after);
+    // What an operation has changed in the meantime is neither written nor told.
+    assert!(!write(&story.store, &before, &before, &mut tell).unwrap());
+    assert_eq!((told, read()), (1, after));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_endpoint_can_be_deleted_in_the_middle_of_everything() {
     let story = Story::begin();
     story.run("CreateEndpoint", json!({ "EndpointName": "ep", "EndpointConfigName": "m" }));

@@ -30,7 +30,7 @@ pub(super) fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceErro
         if transaction.get(&ENDPOINTS, &key)?.is_some() {
             return Err(ResourceKind::Endpoint.existing(call.caller, &input.endpoint_name));
         }
-        quotas::one_more(call, transaction, &ENDPOINTS)?;
+        quotas::one_more(call, transaction, &quotas::ENDPOINT)?;
         let serving = deployed(call, transaction, &input.endpoint_config_name)?;
         if let Some(config) = &input.deployment_config {
             rules::deployment::check(config, serving.desired_instances())?;

@@ -39,7 +39,7 @@ pub(super) fn create(call: &Call<'_>, input: Value) -> Result<Value, ServiceErro
         if transaction.get(&INFERENCE_COMPONENTS, &key)?.is_some() {
             return Err(ResourceKind::InferenceComponent.existing(call.caller, &input.inference_component_name));
         }
-        quotas::one_more(call, transaction, &INFERENCE_COMPONENTS)?;
+        quotas::one_more(call, transaction, &quotas::INFERENCE_COMPONENT)?;
         let endpoint = call.endpoint(transaction, &input.endpoint_name)?;
         ready_to_host(&endpoint)?;
         let serving = plan(call, transaction, specifications, given_as_list)?;

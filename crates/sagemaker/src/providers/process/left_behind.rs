@@ -3,60 +3,115 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
+use super::process_id::{ProcessId, leader_with};
+
 /// How often it is looked whether a process is still there that is nobody's child.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The variable in a process's environment by which it is found where the router died before it noted who that is.
+const MARK: &str = "ISOTHERM_STARTED";
+
+/// A note of a process that is about to be started: written before, so that no moment is left in which a router that
+/// is killed forgets an engine, which would hold its GPU for ever.
+#[derive(Debug)]
+pub(super) struct Announced {
+    path: PathBuf,
+    key: String,
+    note: Note,
+}
 
 /// A process that was started for an instance; it leads a process group of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LeftBehind {
     path: PathBuf,
     key: String,
-    noted: Noted,
+    note: Note,
+    process: ProcessId,
 }
 
 /// What is kept of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Noted {
-    pid: i32,
-    /// When it started, as the system counts; tells it from a later process of the same number.
-    started: u64,
+struct Note {
+    /// `None` until it has been started.
+    #[serde(flatten)]
+    process: Option<ProcessId>,
+    /// What [`MARK`] is in its environment, and in that of no other start. Versions before wrote none.
+    mark: Option<String>,
     port: u16,
     /// The program and its arguments: with other ones it is not what is wanted now.
     words: Vec<String>,
 }
 
-impl LeftBehind {
-    /// Notes a process that was just started. `None` where it has ended already, or the system doesn't say when a
-    /// process was started: then it can't be told from others later.
-    pub(super) fn note(directory: &Path, key: &str, pid: u32, port: u16, words: &[String]) -> Option<LeftBehind> {
-        let pid = i32::try_from(pid).ok()?;
-        let noted = Noted { pid, started: started(pid)?, port, words: words.to_vec() };
-        let one = LeftBehind { path: path(directory, key), key: key.to_owned(), noted };
-        let json = serde_json::to_vec(&one.noted).ok()?;
-        let written = std::fs::create_dir_all(directory).and_then(|()| write_whole(&one.path, &json));
-        if let Err(error) = written {
-            warn!(file = %one.path.display(), %error, "a process that survives a crash will not be found again");
-        }
-        Some(one)
+impl Announced {
+    /// Notes what is about to be started.
+    pub(super) fn new(directory: &Path, key: &str, port: u16, words: &[String]) -> Announced {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let mark = Some(format!("{}-{now}", std::process::id()));
+        let note = Note { process: None, mark, port, words: words.to_vec() };
+        let announced = Announced { path: path(directory, key), key: key.to_owned(), note };
+        announced.note.write(&announced.path);
+        announced
     }
 
+    /// What its environment needs for it to be found.
+    pub(super) fn environment(&self) -> (&'static str, &str) {
+        (MARK, self.note.mark.as_deref().unwrap_or_default())
+    }
+
+    /// Notes who it is. `None` where it has ended already, or the system doesn't say when a process was started: then
+    /// it can't be told from others later.
+    pub(super) fn started(self, pid: u32) -> Option<LeftBehind> {
+        let process = ProcessId::of(i32::try_from(pid).ok()?)?;
+        Some(self.is(process))
+    }
+
+    /// There is no such process.
+    pub(super) fn not_started(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    fn is(self, process: ProcessId) -> LeftBehind {
+        let Announced { path, key, mut note } = self;
+        if note.process.replace(process) != Some(process) {
+            note.write(&path);
+        }
+        LeftBehind { path, key, note, process }
+    }
+}
+
+impl Note {
+    fn write(&self, path: &Path) {
+        let written = serde_json::to_vec(self).map_err(io::Error::other).and_then(|json| write_whole(path, &json));
+        if let Err(error) = written {
+            warn!(file = %path.display(), %error, "a process that survives a crash will not be found again");
+        }
+    }
+}
+
+impl LeftBehind {
     /// The process of that key, if it still runs.
     pub(super) fn read(directory: &Path, key: &str) -> Option<LeftBehind> {
-        let path = path(directory, key);
-        let noted = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
-        let one = LeftBehind { path, key: key.to_owned(), noted };
-        if one.is_there() {
-            return Some(one);
+        let (path, key) = (path(directory, key), key.to_owned());
+        let note: Note = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+        let process = match (note.process, &note.mark) {
+            (Some(process), _) => Some(process).filter(|process| process.is_there()),
+            (None, Some(mark)) => leader_with(MARK, mark),
+            (None, None) => None,
+        };
+        let announced = Announced { path, key, note };
+        match process {
+            Some(process) => Some(announced.is(process)),
+            None => {
+                announced.not_started();
+                None
+            }
         }
-        one.forget();
-        None
     }
 
     /// Every process that still runs.
@@ -73,22 +128,22 @@ impl LeftBehind {
 
     /// The port that it listens on.
     pub(super) fn port(&self) -> u16 {
-        self.noted.port
+        self.note.port
     }
 
     /// Whether it was started by these words.
     pub(super) fn runs(&self, words: &[String]) -> bool {
-        self.noted.words == words
+        self.note.words == words
     }
 
     /// Whether it still runs.
     pub(super) fn is_there(&self) -> bool {
-        started(self.noted.pid) == Some(self.noted.started)
+        self.process.is_there()
     }
 
     /// Ends it and all of its group: SIGTERM, and SIGKILL for what is left after `patience`.
     pub(super) async fn end(self, patience: Duration) {
-        if let Some(group) = Pid::from_raw(self.noted.pid).filter(|_| self.is_there()) {
+        if let Some(group) = Pid::from_raw(self.process.pid).filter(|_| self.is_there()) {
             end_group(group, patience).await;
         }
         self.forget();
@@ -115,6 +170,7 @@ pub(super) async fn end_group(group: Pid, patience: Duration) {
 
 /// Writes a file so that after a crash it is there whole, or not at all.
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
     let unfinished = path.with_extension("unfinished");
     let mut file = File::create(&unfinished)?;
     file.write_all(bytes)?;
@@ -125,17 +181,6 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn path(directory: &Path, key: &str) -> PathBuf {
     directory.join(format!("{key}.json"))
-}
-
-/// When a process was started, in clock ticks since boot (proc(5), field 22 of `/proc/PID/stat`). `None` for one that
-/// has ended, one that only waits for its parent to look, and on systems without `/proc`.
-fn started(pid: i32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
-    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
-    let state = fields.next()?;
-    let started = fields.nth(18)?.parse().ok()?;
-    (state != "Z" && state != "X").then_some(started)
 }
 
 #[cfg(test)]
@@ -150,9 +195,27 @@ mod tests {
         assert!(LeftBehind::all(directory).is_empty(), "what a crash has cut short is none");
 
         let words = ["engine".to_owned()];
-        let noted = LeftBehind::note(directory, "1.ep.v-0", std::process::id(), 8_000, &words).unwrap();
+        let noted = Announced::new(directory, "1.ep.v-0", 8_000, &words).started(std::process::id()).unwrap();
         assert_eq!(LeftBehind::all(directory), [noted]);
         let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().file_name());
         assert_eq!(files.collect::<Vec<_>>(), ["1.ep.v-0.json"]);
+    }
+
+    #[test]
+    fn a_note_of_a_version_that_set_no_mark_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let me = ProcessId::of(i32::try_from(std::process::id()).unwrap()).unwrap();
+        let json = serde_json::json!({ "pid": me.pid, "started": me.started, "port": 8_000, "words": ["engine"] });
+        std::fs::write(folder.path().join("1.ep.v-0.json"), json.to_string()).unwrap();
+        let read = LeftBehind::read(folder.path(), "1.ep.v-0").unwrap();
+        assert!(read.is_there() && read.port() == 8_000 && read.runs(&["engine".to_owned()]));
+    }
+
+    #[test]
+    fn what_was_announced_and_never_started_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        Announced::new(folder.path(), "1.ep.v-0", 8_000, &["engine".to_owned()]);
+        assert_eq!(LeftBehind::read(folder.path(), "1.ep.v-0"), None);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

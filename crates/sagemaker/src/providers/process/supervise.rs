@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use super::command::Program;
-use super::left_behind::{LOOK_EVERY, LeftBehind, end_group};
+use super::left_behind::{Announced, LOOK_EVERY, LeftBehind, end_group};
 use super::{LONGEST_PAUSE, Shared};
 use crate::providers::ready::until_ready;
 use crate::providers::{InstanceOrder, Reached, Standing};
@@ -162,11 +162,19 @@ impl Supervisor {
         let log = |error| io::Error::other(format!("its log {} can't be written: {error}", self.log_path().display()));
         let output = self.open_log().map_err(log)?;
         let mut command = program.command(&self.shared.settings);
-        let child = command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()?;
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        let announced = Announced::new(&self.shared.processes, &self.order.key, port, &program.words);
+        let (variable, mark) = announced.environment();
+        let child = match command.env(variable, mark).spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                announced.not_started();
+                return Err(error);
+            }
+        };
         let pid = child.id();
         let group = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        let note = |pid| LeftBehind::note(&self.shared.processes, &self.order.key, pid, port, &program.words);
-        Ok(Process { left_behind: pid.and_then(note), child: Some(child), group, reached })
+        Ok(Process { left_behind: pid.and_then(|pid| announced.started(pid)), child: Some(child), group, reached })
     }
 
     fn reached(&self, port: u16) -> io::Result<Reached> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
+use super::left_behind::Announced;
 use super::*;
 use crate::providers::{CallError, Reached, call};
 
@@ -159,13 +160,18 @@ async fn children_go_with_their_parent_even_when_they_do_not_listen() {
     .unwrap();
 }
 
-/// What an earlier life of the process left behind when it was killed: a program in a group of its own, and the note.
-async fn killed_router(folder: &TempDir, key: &str, words: &[String]) -> (tokio::process::Child, u16) {
+/// What an earlier life of the process left behind when it was killed: a program in a group of its own, and the note,
+/// to its end or as it was before the program was started.
+async fn killed_router(folder: &TempDir, key: &str, words: &[String], noted: bool) -> (tokio::process::Child, u16) {
     let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let words: Vec<_> = words.iter().map(|word| word.replace("{port}", &port.to_string())).collect();
     let mut command = tokio::process::Command::new(&words[0]);
-    let child = command.args(&words[1..]).process_group(0).kill_on_drop(true).spawn().unwrap();
-    LeftBehind::note(&folder.path().join("processes"), key, child.id().unwrap(), port, &words).unwrap();
+    let announced = Announced::new(&folder.path().join("processes"), key, port, &words);
+    let (variable, mark) = announced.environment();
+    let child = command.args(&words[1..]).env(variable, mark).process_group(0).kill_on_drop(true).spawn().unwrap();
+    if noted {
+        announced.started(child.id().unwrap()).unwrap();
+    }
     (child, port)
 }
 
@@ -174,19 +180,22 @@ async fn killed_router(folder: &TempDir, key: &str, words: &[String]) -> (tokio:
 async fn after_a_crash_engines_are_found_again_and_what_nobody_wants_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let words: Vec<_> = ["python3", "-c", ENGINE, "{port}"].iter().map(|word| (*word).to_owned()).collect();
-    let (mut wanted, port) = killed_router(&folder, "wanted", &words).await;
-    let (mut unwanted, _) = killed_router(&folder, "unwanted", &words).await;
+    // Whether it was killed long after it had started them, or before it could note who they are.
+    for noted in [true, false] {
+        let (mut wanted, port) = killed_router(&folder, "wanted", &words, noted).await;
+        let (mut unwanted, _) = killed_router(&folder, "unwanted", &words, noted).await;
 
-    let provider = engine(&folder);
-    let unwanted_ends = unwanted.wait();
-    let (_, ended) = tokio::join!(
-        provider.retain(&HashSet::from(["wanted".to_owned()])),
-        timeout(Duration::from_secs(9), unwanted_ends)
-    );
-    ended.unwrap().unwrap();
-    let mut standing = provider.start(order("wanted"));
-    assert_eq!(running(&mut standing).await.url.port(), port, "the same engine, not another one");
-    assert!(wanted.try_wait().unwrap().is_none());
-    let stopped = tokio::join!(provider.stop("wanted".to_owned()), timeout(Duration::from_secs(9), wanted.wait()));
-    stopped.1.unwrap().unwrap();
+        let provider = engine(&folder);
+        let unwanted_ends = unwanted.wait();
+        let (_, ended) = tokio::join!(
+            provider.retain(&HashSet::from(["wanted".to_owned()])),
+            timeout(Duration::from_secs(9), unwanted_ends)
+        );
+        ended.unwrap().unwrap();
+        let mut standing = provider.start(order("wanted"));
+        assert_eq!(running(&mut standing).await.url.port(), port, "the same engine, not another one");
+        assert!(wanted.try_wait().unwrap().is_none());
+        let stopped = tokio::join!(provider.stop("wanted".to_owned()), timeout(Duration::from_secs(9), wanted.wait()));
+        stopped.1.unwrap().unwrap();
+    }
 }

@@ -194,6 +194,31 @@ fn chat(messages: &[Document]) -> Vec<u8> {
     given(Api::Messages, &json!({"messages": messages}).to_string())
 }
 
+#[test]
+fn what_an_assistant_thought_or_called_makes_another_prompt() {
+    let messages = |part: &str| {
+        let body = format!(
+            r#"{{"messages":[{{"role":"user","content":"a"}},{{"role":"assistant","content":[{part}]}},
+                {{"role":"user","content":"b"}}]}}"#
+        );
+        readable(Api::Messages, &body)
+    };
+    let prompts = [
+        r#"{"type":"text","text":"x"}"#,
+        r#"{"type":"thinking","thinking":"x","signature":"s"}"#,
+        r#"{"type":"thinking","thinking":"y","signature":"s"}"#,
+        r#"{"type":"redacted_thinking","data":"x"}"#,
+        r#"{"type":"tool_use","id":"1","name":"f","input":{"q":1}}"#,
+        r#"{"type":"tool_use","id":"1","name":"f","input":{"q":2}}"#,
+        r#"{"type":"tool_use","id":"1","name":"g","input":{"q":1}}"#,
+    ]
+    .map(messages);
+    for (at, one) in prompts.iter().enumerate() {
+        assert!(one.starts_with("<m>user<t>a<m>assistant") && one.ends_with("<m>user<t>b"), "{one}");
+        assert!(prompts[at + 1..].iter().all(|other| other != one), "{one}");
+    }
+}
+
 proptest! {
     #[test]
     fn a_chat_that_goes_on_begins_like_the_shorter_one(messages in vec(message(), 1..6), at: prop::sample::Index) {
