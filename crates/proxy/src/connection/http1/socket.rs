@@ -247,7 +247,7 @@ impl RequestBody {
 mod tests {
     use std::future::poll_fn;
 
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncWriteExt, ReadBuf};
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
@@ -263,8 +263,11 @@ mod tests {
     async fn send(client: &mut TcpStream, socket: &Socket, request: &[u8]) {
         client.write_all(request).await.unwrap();
         let mut seen = vec![0; request.len()];
-        let stream = socket.stream.borrow();
-        while stream.tcp().peek(&mut seen).await.unwrap() < request.len() {
+        let mut peek = async || {
+            let mut seen = ReadBuf::new(&mut seen);
+            poll_fn(|context| socket.stream.borrow().tcp().poll_peek(context, &mut seen)).await.unwrap()
+        };
+        while peek().await < request.len() {
             tokio::task::yield_now().await;
         }
     }
