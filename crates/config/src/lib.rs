@@ -78,6 +78,7 @@ pub use overrides::Overrides;
 pub use problem::{ConfigError, Origin, Place, Problem};
 pub use schema::schema;
 pub use timeouts::Timeouts;
+pub use warnings::CERTIFICATE_ENDS_SOON;
 
 /// Everything that a router is told; made by [`Config::load`].
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@ use isotherm_tls::{ClientTls, ServerTls};
 use crate::{Auth, Config, Host, InstanceEntry, InstanceSource};
 
 /// How long before its end a certificate is spoken of.
-const SOON: Duration = Duration::from_secs(14 * 86_400);
+pub const CERTIFICATE_ENDS_SOON: Duration = Duration::from_secs(14 * 86_400);
 
 impl Config {
     /// What is allowed and still worth a word, a sentence each, in no need of being obeyed: who sends secrets where they can
@@ -88,7 +88,7 @@ fn complaint_of<'f>(
     validity: Option<isotherm_tls::Validity>,
     now: SystemTime,
 ) -> Option<String> {
-    let complaint = validity?.complaint(now, SOON)?;
+    let complaint = validity?.complaint(now, CERTIFICATE_ENDS_SOON)?;
     Some(format!("the certificate {} {complaint}", files.next()?.display()))
 }
 

@@ -10,6 +10,7 @@ use http::HeaderValue;
 use isotherm_config::{ApiKey, ClientTls, DnsName, InstanceUrl};
 use isotherm_core::{InstanceId, Time};
 use isotherm_telemetry::InstanceMetrics;
+use isotherm_tls::Validity;
 use parking_lot::Mutex;
 
 use crate::dial::TlsSlot;
@@ -38,6 +39,8 @@ pub struct Instance {
     answered_probe: AtomicBool,
     /// What was wrong with the last probe.
     problem: Mutex<Option<Problem>>,
+    /// Until when the certificate counts that it last showed.
+    certificate: Mutex<Option<Validity>>,
     engine: Mutex<EngineReport>,
     /// Nanoseconds of the clock at the last response byte; 0 before the first one.
     last_byte: AtomicU64,
@@ -131,6 +134,7 @@ impl Instance {
             listing: ArcSwapOption::empty(),
             answered_probe: AtomicBool::new(false),
             problem: Mutex::new(None),
+            certificate: Mutex::new(None),
             engine: Mutex::default(),
             last_byte: AtomicU64::new(0),
         }
@@ -234,6 +238,19 @@ impl Instance {
     /// What was wrong with the last probe.
     pub fn problem(&self) -> Option<Problem> {
         self.problem.lock().clone()
+    }
+
+    /// From when until when the certificate counts that it has shown, or for which it was refused; `None` while it has shown
+    /// none.
+    pub fn certificate(&self) -> Option<Validity> {
+        *self.certificate.lock()
+    }
+
+    /// What a connection has shown; one that came to nothing before leaves what was known.
+    pub(crate) fn note_certificate(&self, validity: Option<Validity>) {
+        if validity.is_some() {
+            *self.certificate.lock() = validity;
+        }
     }
 
     /// What its engine told of itself.

@@ -20,6 +20,16 @@ pub use self::process::ProcessProvider;
 pub use self::selection::{NoProvider, Providers};
 pub use self::stationary::StaticProvider;
 
+/// Where containers for language models are told which model to serve, in the order in which they are believed.
+const MODEL_VARIABLES: [&str; 5] =
+    ["SM_VLLM_SERVED_MODEL_NAME", "SM_VLLM_MODEL", "HF_MODEL_ID", "OPTION_MODEL_ID", "MODEL_ID"];
+
+/// The model that a container's environment names, and the variable that does.
+pub(crate) fn named_model(environment: &BTreeMap<String, String>) -> Option<(&'static str, &str)> {
+    let named = |name: &&'static str| Some((*name, environment.get(*name)?.as_str()));
+    MODEL_VARIABLES.iter().filter_map(named).find(|(_, model)| !model.is_empty())
+}
+
 /// What is to be started: an instance of a variant, or a copy of an inference component.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstanceOrder {

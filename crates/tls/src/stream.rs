@@ -8,6 +8,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
+use crate::Validity;
+
 /// A connection, in the clear or within TLS. The latter is boxed: its state is large, and most connections have none.
 #[derive(Debug)]
 pub enum Stream {
@@ -24,6 +26,12 @@ impl Stream {
             Stream::Plain(tcp) => tcp,
             Stream::Tls(tls) => tls.get_ref().0,
         }
+    }
+
+    /// From when until when the certificate counts that the other side has shown; `None` where it showed none.
+    pub fn peer_validity(&self) -> Option<Validity> {
+        let Stream::Tls(tls) = self else { return None };
+        tls.get_ref().1.peer_certificates()?.first().and_then(|certificate| Validity::of(certificate))
     }
 
     /// The socket below, without the session: what it would still have said is lost.

@@ -161,6 +161,42 @@ fn a_certificate_tells_until_when_it_counts() {
 }
 
 #[tokio::test]
+async fn until_when_a_servers_certificate_counts_is_known_whether_it_is_believed_or_not() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let files = Certificates::new();
+    let shown = async |from: SystemTime, until: SystemTime| {
+        let mut params = CertificateParams::new(vec!["one.internal".to_owned()]).unwrap();
+        (params.not_before, params.not_after) = (from.into(), until.into());
+        let key = KeyPair::generate().unwrap();
+        files.write("one.pem", &params.signed_by(&key, &files.authority).unwrap().pem());
+        files.write("one.key", &key.serialize_pem());
+        let (server, client) = (files.server("one.pem", "one.key", None).unwrap(), files.client(|_| {}));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let identity = ServerIdentity::of("one.internal").unwrap();
+        let accepting = async { server.accept(listener.accept().await.unwrap().0).await };
+        let (_, connected) = tokio::join!(accepting, client.connect(tcp, &identity));
+        match connected {
+            Ok(stream) => (true, stream.peer_validity().unwrap()),
+            Err(error) => (false, Validity::of_refused(&error).unwrap()),
+        }
+    };
+    // Certificates tell whole seconds.
+    let today = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let today = SystemTime::UNIX_EPOCH + Duration::from_secs(today);
+    assert_eq!(
+        shown(today - DAY, today + 3 * DAY).await,
+        (true, Validity { from: today - DAY, until: today + 3 * DAY })
+    );
+    let (believed, validity) = shown(today - 9 * DAY, today - 2 * DAY).await;
+    assert_eq!((believed, validity.until), (false, today - 2 * DAY));
+    let (believed, validity) = shown(today + DAY, today + 9 * DAY).await;
+    assert_eq!((believed, validity.from), (false, today + DAY));
+    let other = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    assert_eq!(Validity::of_refused(&other), None);
+}
+
+#[tokio::test]
 async fn a_server_is_believed_by_its_authority_and_its_name() {
     let (files, others) = (Certificates::new(), Certificates::new());
     files.issue("one.internal");

@@ -1,9 +1,15 @@
 //! From when until when a certificate counts (RFC 5280, section 4.1.2.5), read from its DER.
 
+use std::io;
 use std::time::{Duration, SystemTime};
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use rustls::pki_types::UnixTime;
+use rustls::{CertificateError, Error};
+
+/// Longer than any certificate counts.
+const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// ASN.1's tags that stand on the way to a certificate's validity.
 const SEQUENCE: u8 = 0x30;
@@ -37,6 +43,22 @@ impl Validity {
         let from = time(tag, from)?;
         let (tag, until, _) = element(rest)?;
         Some(Validity { from, until: time(tag, until)? })
+    }
+
+    /// What is known of it where a certificate was refused because it counts no more, or not yet: the other end of it is
+    /// taken to be as far away as can be.
+    pub fn of_refused(error: &io::Error) -> Option<Validity> {
+        let error = error.get_ref()?.downcast_ref::<Error>()?;
+        let at = |time: UnixTime| SystemTime::UNIX_EPOCH + Duration::from_secs(time.as_secs());
+        match error {
+            Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. }) => {
+                Some(Validity { from: SystemTime::UNIX_EPOCH, until: at(*not_after) })
+            }
+            Error::InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. }) => {
+                Some(Validity { from: at(*not_before), until: at(*not_before) + FAR })
+            }
+            _ => None,
+        }
     }
 
     /// What is wrong with it at a time, or will be within `soon`, in words; `None` when nothing is.

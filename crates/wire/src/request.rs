@@ -63,7 +63,8 @@ pub struct Described<'a> {
 ///
 /// Of messages and items: string contents and the text of parts, of all roles, tool results included; images, tool
 /// calls and reasoning signatures have no text. Token ids count as decimal text with one space between them; an array
-/// of prompts counts by its first. Invalid UTF-8 and lone surrogates read as U+FFFD.
+/// of prompts counts by its first. Invalid UTF-8 and lone surrogates read as U+FFFD; behind 256 times of that within four
+/// kibibytes the rest of them is left out.
 ///
 /// An object under `cache_control` or `prompt_cache_breakpoint` in a message, an item or a part tells the sink of a
 /// [breakpoint](TextSink::breakpoint) behind it. Breakpoints of tools mark no text.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use isotherm_core::{Availability, InstanceId};
 use isotherm_fleet::{EngineReport, Fleet, InstanceNow, Model, Problem, Variant};
 use isotherm_telemetry::{HistogramFigures, InstanceCounts};
+use isotherm_tls::Validity;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -42,6 +43,8 @@ pub(crate) struct InstanceReading {
     pub(crate) availability: &'static str,
     /// What was wrong with its last probe.
     pub(crate) problem: Option<Problem>,
+    /// From when until when its certificate counts; `None` for one in the clear, or not connected to yet.
+    pub(crate) certificate: Option<Validity>,
     /// Its part of the variant's weight, 0 to 1.
     pub(crate) fair_share: f64,
     pub(crate) counts: InstanceCounts,
@@ -119,6 +122,7 @@ impl InstanceReading {
             id: InstanceId::as_str(one.instance.id()).to_owned(),
             availability: one.availability.as_str(),
             problem: one.instance.problem(),
+            certificate: one.instance.certificate(),
             fair_share: one.weight.get() / weight,
             counts,
             repeated,

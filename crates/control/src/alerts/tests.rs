@@ -32,6 +32,7 @@ fn instance(id: &str) -> InstanceReading {
         id: id.to_owned(),
         availability: "up",
         problem: None,
+        certificate: None,
         fair_share: 0.25,
         counts: InstanceCounts {
             requests: 250,

@@ -1,6 +1,7 @@
 //! The checks, one per file: each is a function of facts.
 
 mod caching;
+mod certificates;
 mod clocks;
 mod descriptors;
 mod figures;
@@ -22,6 +23,7 @@ pub(super) fn all(config: &Config, facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
     for variant in &facts.variants {
         findings.extend(instances::check(variant));
+        findings.extend(certificates::check(variant, facts.now));
         findings.extend(replicas::check(variant));
         findings.extend(caching::check(variant));
         findings.extend(reports::check(variant));

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use isotherm_config::{Config, Environment, Overrides};
 use isotherm_fleet::{EngineFigures, EngineReport};
 use isotherm_telemetry::InstanceCounts;
+use isotherm_tls::Validity;
 
 use super::*;
 use crate::alerts::{BaseModel, InstanceReading, VariantReading};
@@ -130,6 +131,31 @@ fn every_illness_of_an_instance_is_found_once() {
         (i.counts.cached_tokens, i.engine.figures) = (0, None);
     };
     assert_eq!(of_instance(off), one("prefix caching", Verdict::Problem, "j"));
+}
+
+#[test]
+fn a_certificate_is_told_of_before_it_ends_and_when_it_has() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let at = |day: u32| SystemTime::UNIX_EPOCH + day * DAY;
+    let until = |day: u32, availability: &'static str| {
+        let mut facts = Facts { now: at(1_000), ..facts() };
+        let validity = Validity { from: at(900), until: at(day) };
+        let instance = &mut facts.variants[0].instances[1];
+        (instance.certificate, instance.availability) = (Some(validity), availability);
+        facts
+    };
+    let told_of = |facts: Facts| {
+        let mut findings = checks::all(&config(""), &facts).into_iter();
+        let Finding { verdict, subject, finding, fix, .. } = findings.find(|one| one.check == "TLS").unwrap();
+        assert_eq!((&*subject, fix.is_empty()), if verdict == Verdict::Ok { ("e/v", true) } else { ("j", false) });
+        (verdict, finding)
+    };
+    let well = "certificates of 1 of 2: the first expires in 20 days".to_owned();
+    assert_eq!(told_of(until(1_020, "up")), (Verdict::Ok, well));
+    assert_eq!(told_of(until(1_013, "up")), (Verdict::Warning, "its certificate expires in 13 days".to_owned()));
+    let expired = || "its certificate has expired 3 days ago".to_owned();
+    assert_eq!(told_of(until(997, "down")), (Verdict::Problem, expired()));
+    assert_eq!(told_of(until(997, "up")), (Verdict::Warning, expired()), "verify: false");
 }
 
 #[test]

@@ -175,6 +175,10 @@ fn components_are_routed_over_their_copies_and_adapters_over_their_bases() {
     assert_eq!(ids(&tuned.variant), ["base-0", "base-1"]);
     assert_eq!(fleet.topology().variants().count(), 3, "the file's, the endpoint's, the component's");
     assert!(endpoint.has_eligible(fleet.clock().now()));
+    // Else a request that was led there would look for ever: it looks again where what it found is no longer served.
+    let topology = fleet.topology();
+    let is_served = |variant: &Arc<Variant>| topology.variants().any(|served| Arc::ptr_eq(served, variant));
+    assert!(endpoint.components().iter().all(|component| is_served(&component.variant)));
 
     // A copy more leaves the others' lives as they are.
     let generation = instances(&tuned.variant)[0].generation;

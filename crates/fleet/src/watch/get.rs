@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use isotherm_tls::Stream;
+use isotherm_tls::{Stream, Validity};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -126,9 +126,15 @@ async fn exchange<T>(
 async fn connect(instance: &Instance) -> Result<Stream, GetError> {
     let tls = instance.tls();
     match timeout(CONNECT_TIMEOUT, instance.address().dial(tls.as_deref())).await {
-        Ok(Ok(stream)) => Ok(stream),
+        Ok(Ok(stream)) => {
+            instance.note_certificate(stream.peer_validity());
+            Ok(stream)
+        }
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Err(GetError::Refused),
-        Ok(Err(error)) => Err(GetError::Connect(error)),
+        Ok(Err(error)) => {
+            instance.note_certificate(Validity::of_refused(&error));
+            Err(GetError::Connect(error))
+        }
         Err(_) => Err(GetError::ConnectTimedOut),
     }
 }

@@ -158,6 +158,29 @@ async fn those_who_wait_go_on_waiting_where_what_is_new_is_full_too() {
 }
 
 #[tokio::test]
+async fn every_request_is_served_while_its_variant_is_replaced_again_and_again() {
+    let origin = Origin::answering(&json(200, "here")).await;
+    let router = Router::before(&[&origin], "");
+    let one = instance("one", &origin);
+    let revision = move |revision| ManagedVariant { revision, ..variant("blue", 1.0, vec![one.clone()]) };
+    put(&router, vec![revision(1)]);
+    // Gone with this function, however that ends.
+    let (fleet, asking) = (router.fleet.clone(), Arc::new(()));
+    let is_asked = Arc::downgrade(&asking);
+    let replacing = tokio::task::spawn_blocking(move || {
+        let numbers = (2..).take_while(|_| is_asked.strong_count() > 0);
+        numbers.map(|number| fleet.put_endpoint(&endpoint("two", vec![revision(number)])).unwrap()).count()
+    });
+    let mut client = router.connect().await;
+    for _ in 0..200 {
+        client.send(post("/endpoints/two/invocations", "{}")).await;
+        assert_eq!(client.answer().await.text(), "here");
+    }
+    drop(asking);
+    assert!(replacing.await.unwrap() > 0);
+}
+
+#[tokio::test]
 async fn those_who_wait_are_refused_when_their_endpoint_is_deleted() {
     let file = Origin::answering(&json(200, "file")).await;
     let mut full = Full::new(&file).await;

@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use crate::client::PATIENCE;
 use crate::origin::{Origin, Seen, json};
 use crate::router::Router;
+use crate::stopwatch::Stopwatch;
 
 /// How long a connection may be silent before it counts as kept.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -40,10 +41,12 @@ async fn exchange(router: &Router, bytes: Vec<u8>) -> Exchange {
     // Refused early, the rest may not be taken any more.
     let _ = stream.write_all(&bytes).await;
     let mut read = Vec::new();
+    let mut silent = Stopwatch::start();
     let closed = loop {
-        match tokio::time::timeout(SILENCE, stream.read_buf(&mut read)).await {
+        match tokio::time::timeout(SILENCE / 20, stream.read_buf(&mut read)).await {
             Ok(Ok(0) | Err(_)) => break true,
-            Ok(Ok(_)) => {}
+            Ok(Ok(_)) => silent = Stopwatch::start(),
+            Err(_) if silent.elapsed() < SILENCE => {}
             Err(_) => break false,
         }
     };

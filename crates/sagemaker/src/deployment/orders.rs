@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::progress::{Progress, Stage, Unit};
-use crate::providers::{InstanceOrder, Providers};
+use crate::providers::{InstanceOrder, Providers, named_model};
 use crate::records::{
     ComponentPlan, ComponentTransition, Deployed, EndpointRecord, InferenceComponentRecord, VariantRecord,
 };
@@ -11,9 +11,6 @@ use crate::shapes::{ComponentSpecification, ContainerDefinition, Environment, In
 
 /// The kind of instance where none is named: serverless variants.
 const ANY_TYPE: &str = "serverless";
-/// Where containers for language models are told which model to serve, in the order in which they are believed.
-const MODEL_VARIABLES: [&str; 5] =
-    ["SM_VLLM_SERVED_MODEL_NAME", "SM_VLLM_MODEL", "HF_MODEL_ID", "OPTION_MODEL_ID", "MODEL_ID"];
 
 /// The key by which providers know a unit of an endpoint.
 pub(super) fn instance_key(endpoint: &EndpointRecord, unit: &Unit) -> String {
@@ -158,7 +155,7 @@ fn kind<'r>(deployed: &'r Deployed, variant: &'r VariantRecord, providers: &Prov
 }
 
 fn served(environment: &Environment) -> Option<String> {
-    MODEL_VARIABLES.iter().find_map(|name| environment.get(*name).filter(|value| !value.is_empty()).cloned())
+    named_model(environment).map(|(_, model)| model.to_owned())
 }
 
 fn model_data(container: &ContainerDefinition) -> Option<String> {

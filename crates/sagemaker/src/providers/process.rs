@@ -3,6 +3,7 @@
 mod command;
 mod left_behind;
 mod process_id;
+mod served;
 mod supervise;
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,9 @@ const WORTH_A_PIECE: usize = 128;
 /// Shorter strings are looked through before a search would have begun.
 const WORTH_A_SEARCH: usize = 16;
 
+/// How much of a piece may be replaced.
+const MOST_INVALID: usize = 256;
+
 /// Room for a key without its escapes, as long as any that means something.
 #[derive(Debug, Default)]
 pub(crate) struct Name([u8; 32]);
@@ -148,6 +151,9 @@ fn unescape_first<'a>(rest: &'a [u8], text: &mut Vec<u8>) -> &'a [u8] {
             &rest[width..]
         }
     };
+    if behind.first() == Some(&b'\\') {
+        return behind;
+    }
     let near = behind.first_chunk().and_then(|eight| first_among_eight(*eight, b'\\'));
     let (plain, rest) = behind.split_at(near.unwrap_or(0));
     plain.iter().for_each(|&byte| text.push(byte));
@@ -168,12 +174,13 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// Gives `bytes` to `take` as UTF-8, with U+FFFD for what is not, as `String::from_utf8_lossy` does.
+/// Gives `bytes` to `take` as UTF-8, with U+FFFD for what is not, as `String::from_utf8_lossy` does. Behind so much of it
+/// that it is no text at all, the rest is left out: no engine takes it.
 pub(crate) fn valid_parts(bytes: &[u8], take: &mut dyn FnMut(&str) -> bool) -> bool {
     if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
         return text.is_empty() || take(text);
     }
-    bytes.utf8_chunks().all(|chunk| {
+    bytes.utf8_chunks().take(MOST_INVALID).all(|chunk| {
         (chunk.valid().is_empty() || take(chunk.valid())) && (chunk.invalid().is_empty() || take("\u{FFFD}"))
     })
 }

@@ -45,6 +45,30 @@ fn the_text_of_a_body_of_very_many_values_is_the_body_as_it_came() {
 }
 
 #[test]
+fn a_body_of_very_many_values_has_no_canonical_form() {
+    assert_eq!(canonical(with_values(MANY / 2).as_bytes(), &mut |_| true), Ok(()));
+    let refused = canonical(with_values(MANY + 10).as_bytes(), &mut |_| true);
+    assert_eq!(refused, Err(NotCanonical::TooMuch));
+}
+
+#[test]
+fn bytes_that_are_no_text_are_replaced_up_to_a_bound() {
+    let replaced = |count: usize| {
+        let body = [br#"{"prompt":""#, &*vec![0xFF; count], "é\"}".as_bytes()].concat();
+        let mut text = String::new();
+        let read = describe(&body, Api::Completions, &mut |piece: &str| {
+            text.push_str(piece);
+            true
+        });
+        assert!(read.is_ok());
+        text
+    };
+    assert_eq!(replaced(200), "\u{FFFD}".repeat(200) + "é");
+    assert_eq!(replaced(1_000), "\u{FFFD}".repeat(256));
+    assert_eq!(replaced(1 << 20).chars().count(), 256 * (1 << 20) / 4_096 + 1);
+}
+
+#[test]
 fn what_is_cut_off_behind_very_many_values_is_refused_all_the_same() {
     let body = with_values(MANY + 10);
     for cut in [1, 2, 30, 90, 2_000] {

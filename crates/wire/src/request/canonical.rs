@@ -22,8 +22,10 @@ pub enum NotCanonical {
     /// It is not one JSON value.
     #[error("{0}")]
     Malformed(#[from] Malformed),
-    /// It would cost more than a key is worth: nested too deep, or too many members.
-    #[error("it is nested more than {LEVELS} deep, or its objects have more than {MEMBERS} members")]
+    /// It would cost more than a key is worth: nested too deep, or too many members or values.
+    #[error(
+        "it is nested more than {LEVELS} deep, its objects have more than {MEMBERS} members, or it has too many values"
+    )]
     TooMuch,
 }
 
@@ -33,7 +35,8 @@ pub enum NotCanonical {
 /// different values have different ones. Keys are sorted by their UTF-8 bytes; of one that stands twice the last counts.
 /// Numbers stay as they are written: `1`, `1.0` and `1e0` are three.
 ///
-/// Keeps no more than 16,384 members of open objects at once, and reads the body at most eight times.
+/// A body of more than 131,072 values has none. Keeps no more than 16,384 members of open objects at once, and reads the
+/// body at most eight times.
 ///
 /// # Errors
 ///
@@ -42,6 +45,9 @@ pub fn canonical(body: &[u8], take: &mut dyn FnMut(&[u8]) -> bool) -> Result<(),
     let mut cursor = Cursor::new(body);
     let whole = cursor.value()?;
     cursor.end()?;
+    if cursor.passed_many() {
+        return Err(NotCanonical::TooMuch);
+    }
     let unread = body.len().saturating_mul(READINGS);
     let mut form = Form { take, scratch: Vec::new(), wanted: true, members: 0, unread };
     form.value(whole, LEVELS)

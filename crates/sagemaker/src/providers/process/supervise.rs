@@ -1,6 +1,8 @@
 //! One instance's program, from its first start to its end.
 
+use std::convert::Infallible;
 use std::fs::{File, OpenOptions};
+use std::future::pending;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -18,7 +20,7 @@ use tracing::{info, warn};
 
 use super::command::Program;
 use super::left_behind::{Announced, LOOK_EVERY, LeftBehind, end_group};
-use super::{LONGEST_PAUSE, Shared};
+use super::{LONGEST_PAUSE, Shared, served};
 use crate::providers::ready::until_ready;
 use crate::providers::{InstanceOrder, Reached, Standing};
 
@@ -132,10 +134,11 @@ impl Supervisor {
             return Ended::NotReady(problem);
         }
         info!(endpoint = %self.order.endpoint, instance = %self.order.instance, url = %reached.url, "ready");
-        self.standing.send_replace(Standing::Running(reached));
+        self.standing.send_replace(Standing::Running(reached.clone()));
         let ended = tokio::select! {
             how = process.exited() => Ended::Exited(format!("it ended with {how}")),
             () = told_to_stop(&mut self.stopping) => Ended::Stopped,
+            never = look_at_models(&self.order, &reached) => match never {},
         };
         process.end(self.shared.settings.stop_timeout).await;
         ended
@@ -269,6 +272,15 @@ impl Process {
             process.forget();
         }
     }
+}
+
+/// Warns of a program that serves another model than it was started for. It may be called otherwise on purpose, so it
+/// serves all the same.
+async fn look_at_models(order: &InstanceOrder, reached: &Reached) -> Infallible {
+    if let Some(complaint) = served::complaint(order, reached).await {
+        warn!(endpoint = %order.endpoint, instance = %order.instance, "{complaint}");
+    }
+    pending().await
 }
 
 async fn told_to_stop(stopping: &mut watch::Receiver<bool>) {

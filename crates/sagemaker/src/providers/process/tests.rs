@@ -11,13 +11,15 @@ use crate::providers::{CallError, Reached, call};
 
 /// Answers every GET with 200 on the port in `$1`, until it is told to end.
 const ENGINE: &str = r#"
-import http.server, os, signal, sys
+import http.server, json, os, signal, sys
 signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/crash": os._exit(7)
         if self.path == "/environment":
             body = os.environ.get("WHO", "").encode()
+        elif self.path == "/v1/models":
+            body = json.dumps({"data": [{"id": "llama", "root": "meta/llama"}]}).encode()
         else:
             body = b""
         self.send_response(200); self.send_header("content-length", str(len(body))); self.end_headers()
@@ -79,6 +81,24 @@ async fn a_program_starts_answers_and_is_started_again_when_it_ends() {
     provider.stop("1.ep.v-0".to_owned()).await;
     assert!(get(&second, "/").await.is_err(), "nothing listens any more");
     assert!(LeftBehind::all(&folder.path().join("processes")).is_empty());
+}
+
+#[tokio::test]
+async fn a_program_that_serves_another_model_than_its_container_names_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let provider = engine(&folder);
+    let told = async |key: &str, model: Option<&str>| {
+        let environment = model.map(|model| ("HF_MODEL_ID".to_owned(), model.to_owned())).into_iter().collect();
+        let order = InstanceOrder { environment, ..order(key) };
+        let reached = running(&mut provider.start(order.clone())).await;
+        let told = served::complaint(&order, &reached).await;
+        provider.stop(key.to_owned()).await;
+        told
+    };
+    let complaint = told("a", Some("qwen/qwen")).await.unwrap();
+    assert!(complaint.starts_with("it serves llama, and HF_MODEL_ID of its container's environment names qwen/qwen: "));
+    assert_eq!(told("b", Some("meta/llama")).await, None);
+    assert_eq!(told("c", None).await, None, "nothing was asked for");
 }
 
 #[tokio::test]
