@@ -13,6 +13,7 @@ mod connection;
 mod data_plane;
 mod explain;
 mod headers;
+mod leftover;
 mod listener;
 mod own;
 mod pipeline;

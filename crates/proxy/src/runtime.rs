@@ -21,7 +21,7 @@ use crate::settings::SharedRules;
 use crate::stop::Phase;
 use crate::worker::Worker;
 
-/// How often idle connections to instances are looked through.
+/// How often idle connections to instances are looked through, and memory that is not used any more is looked after.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// How long to wait when no connection can be accepted because descriptors or memory are used up.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -90,6 +90,7 @@ async fn sweep(worker: &Worker) {
     loop {
         tokio::time::sleep(SWEEP_EVERY).await;
         worker.pool.sweep(worker.now(), worker.rules().timeouts.pool_idle);
+        worker.leftover.look();
     }
 }
 

@@ -31,6 +31,7 @@ impl Upload {
                 let body = read_whole(body, limit, record).await?;
                 record.body_was_read = true;
                 record.bytes_in = body.len() as u64;
+                record.worker.leftover.note(body.len());
                 Ok(body)
             }
         }
@@ -56,7 +57,7 @@ const LEAST: usize = 1024;
 /// The whole body, at most `limit` bytes, of which [`LEAST`] come within each `time_out`.
 async fn read_whole(mut body: Incoming, limit: u64, record: &mut Record) -> Result<Bytes, Failure> {
     let time_out = record.rules.timeouts.client_body;
-    let mut due = Due { at: None, missing: LEAST, time_out };
+    let mut due = Due { at: None, missing: LEAST, waiting: 0, time_out };
     let expected = body.length();
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
@@ -84,14 +85,18 @@ struct Due {
     at: Option<Time>,
     /// How many bytes have to come until then.
     missing: usize,
+    /// How many of the next piece's have come already.
+    waiting: usize,
     time_out: Duration,
 }
 
 impl Due {
-    fn note(&mut self, length: usize) {
-        match self.missing.checked_sub(length) {
+    /// Notes that so much of the next piece has come.
+    fn note_waiting(&mut self, length: usize) {
+        let fresh = length.saturating_sub(std::mem::replace(&mut self.waiting, length));
+        match self.missing.checked_sub(fresh) {
             Some(missing @ 1..) => self.missing = missing,
-            _ => *self = Due { at: None, missing: LEAST, time_out: self.time_out },
+            _ => (self.at, self.missing) = (None, LEAST),
         }
     }
 }
@@ -99,6 +104,7 @@ impl Due {
 async fn next_piece(body: &mut Incoming, due: &mut Due, record: &mut Record) -> Result<Option<Bytes>, Failure> {
     let piece = poll_fn(|context| match body.poll_piece(context) {
         Poll::Pending => {
+            due.note_waiting(body.waiting());
             let clock = record.worker.clock();
             let at = *due.at.get_or_insert_with(|| clock.now() + due.time_out);
             record.alarm.poll(context, at, clock).map(|()| Err(Failure::BodyTooSlow(due.time_out)))
@@ -110,6 +116,7 @@ async fn next_piece(body: &mut Incoming, due: &mut Due, record: &mut Record) -> 
         Poll::Ready(Some(Err(Unfinished::Left))) => Poll::Ready(Err(Failure::ClientLeft)),
     });
     let piece = piece.await?;
-    due.note(piece.as_ref().map_or(0, Bytes::len));
+    due.note_waiting(piece.as_ref().map_or(0, Bytes::len));
+    due.waiting = 0;
     Ok(piece)
 }

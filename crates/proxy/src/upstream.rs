@@ -11,6 +11,6 @@ mod response_head;
 pub(crate) use body::ResponseBody;
 pub(crate) use connect::{ConnectError, connect};
 pub(crate) use connection::{BodyError, Connection, SendError};
-pub(crate) use framing::{Framing, Piece};
+pub(crate) use framing::{BrokenFraming, Framing, Piece};
 pub(crate) use pool::{Home, Pool};
 pub(crate) use request_head::{Outgoing, write_number};

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use crate::alarm::Alarm;
 use crate::asynchronous::Backlog;
 use crate::aws::FrontDoor;
+use crate::leftover::Leftover;
 use crate::settings::{Rules, SharedRules};
 use crate::stage::shadow::MOST_UNDER_WAY;
 use crate::stop::Stop;
@@ -37,6 +38,8 @@ pub(crate) struct Worker {
     pub(crate) asynchronous: Option<Arc<Backlog>>,
     /// One permit for each copy for a shadow variant that there may be.
     pub(crate) shadows: Arc<Semaphore>,
+    /// What large bodies have left behind.
+    pub(crate) leftover: Leftover,
     /// Whether the thread is to stop.
     pub(crate) stop: Stop,
     clock: Clock,
@@ -69,6 +72,7 @@ impl Worker {
             aws,
             asynchronous,
             pool: Rc::default(),
+            leftover: Leftover::default(),
             shadows: Arc::new(Semaphore::new(MOST_UNDER_WAY)),
             stop: Stop::new(),
             rules,

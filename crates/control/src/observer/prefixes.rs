@@ -25,6 +25,9 @@ const FADING: f64 = 0.988_5;
 #[derive(Default)]
 pub(crate) struct Prefixes {
     counted: HashMap<PrefixKey, Counted>,
+    /// Those that were counted least when all were looked through last, the least one last, each with its count: they
+    /// give their places to new keys. Looking through all for each new key cost more than all else that is done with it.
+    least: Vec<(f64, PrefixKey)>,
     total: f64,
     young: HashSet<PrefixKey>,
     old: HashSet<PrefixKey>,
@@ -80,6 +83,7 @@ impl Prefixes {
     /// Lets the counts fade by a step.
     pub(super) fn fade(&mut self) {
         self.total *= FADING;
+        self.least.clear();
         for counted in self.counted.values_mut() {
             counted.fade();
         }
@@ -103,8 +107,7 @@ impl Prefixes {
     fn counted_at(&mut self, watched: &WatchedKey) -> &mut Counted {
         let mut inherited = 0.0;
         if self.counted.len() >= COUNTED && !self.counted.contains_key(&watched.key) {
-            let least = self.counted.iter().min_by(|(_, a), (_, b)| a.count.total_cmp(&b.count)).map(|(key, _)| *key);
-            inherited = least.and_then(|key| self.counted.remove(&key)).map_or(0.0, |counted| counted.count);
+            inherited = self.make_room();
         }
         self.counted.entry(watched.key).or_insert_with(|| Counted {
             endpoint: Arc::clone(&watched.endpoint),
@@ -116,6 +119,26 @@ impl Prefixes {
             reported: 0.0,
             holders: BTreeMap::new(),
         })
+    }
+
+    /// Forgets the key that is counted least; its count.
+    fn make_room(&mut self) -> f64 {
+        loop {
+            while let Some((count, key)) = self.least.pop() {
+                // One that was asked for since then is not the least any more.
+                if self.counted.get(&key).is_some_and(|counted| counted.count <= count) {
+                    self.counted.remove(&key);
+                    return count;
+                }
+            }
+            let Some(least) = self.counted.values().map(|counted| counted.count).min_by(f64::total_cmp) else {
+                return 0.0;
+            };
+            // A key that takes a place counts one more than whoever had it, so all that are below that come before it.
+            let below = self.counted.iter().filter(|(_, counted)| counted.count < least + 1.0);
+            self.least = below.map(|(key, counted)| (counted.count, *key)).collect();
+            self.least.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        }
     }
 
     fn remember(&mut self, key: PrefixKey) -> bool {
@@ -203,6 +226,32 @@ mod tests {
         assert!((hottest.share - 1.0 / 11.0).abs() < 0.005 + hottest.share_uncertainty, "{hottest:?}");
         assert_eq!(hottest.holders[0].instance, "i");
         assert_eq!((hottest.prompt_tokens, hottest.hit_rate), (Some(1_000.0), Some(0.9)));
+    }
+
+    #[test]
+    fn a_new_key_takes_the_place_of_the_least_counted() {
+        let mut prefixes = Prefixes::default();
+        let mut counts: HashMap<PrefixKey, f64> = HashMap::new();
+        for number in 0..5_000_u128 {
+            // Some come again, sooner or later, and the counts fade now and then.
+            let key = if number % 3 == 0 { number * number % 389 } else { 1_000 + number };
+            let least = counts.values().copied().min_by(f64::total_cmp).filter(|_| counts.len() >= COUNTED);
+            prefixes.take_in(&watched(key, "i"));
+            let key = PrefixKey::from_u128(key);
+            if let (Some(least), false) = (least, counts.contains_key(&key)) {
+                let gone: Vec<f64> =
+                    counts.extract_if(|key, _| !prefixes.counted.contains_key(key)).map(|(_, count)| count).collect();
+                assert_eq!(gone, [least]);
+                counts.insert(key, least);
+            }
+            *counts.entry(key).or_default() += 1.0;
+            assert_eq!(prefixes.counted[&key].count, counts[&key]);
+            if number % 700 == 0 {
+                prefixes.fade();
+                counts.values_mut().for_each(|count| *count *= FADING);
+            }
+        }
+        assert_eq!(counts.len(), COUNTED);
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Connection<'_> {
                     }
                     (Ok(None), length) => length,
                 };
-                match self.socket.poll_read(context) {
+                match self.socket.poll_request(context) {
                     Poll::Ready(Ok(1..)) => {}
                     Poll::Ready(_) => return Poll::Ready(None),
                     Poll::Pending => return self.poll_quiet(context, length > 0, &mut since).map(|()| None),
@@ -150,14 +150,14 @@ impl Connection<'_> {
 
     /// Answers one request.
     async fn exchange(&mut self, head: RequestHead) -> Result<(), End> {
-        let RequestHead { parts, framing, keeps_alive, waits_to_continue } = head;
+        let RequestHead { parts, length, framing, keeps_alive, waits_to_continue } = head;
         self.has_begun = true;
         let manner = Manner {
             is_old: parts.version == http::Version::HTTP_10,
             is_head: parts.method == Method::HEAD,
             keeps_alive,
         };
-        self.socket.expect_body(framing, waits_to_continue);
+        self.socket.expect_body(length, framing, waits_to_continue);
         let body = Incoming::Http1(RequestBody(Rc::clone(&self.socket)));
         let way = pipeline::serve(parts, body, self.client, Rc::clone(self.worker));
         let (response, _) = self.watched(way).await?;

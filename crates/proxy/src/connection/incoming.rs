@@ -36,6 +36,14 @@ impl Incoming {
         }
     }
 
+    /// How many bytes have come that wait for the rest, to be one piece with it.
+    pub(crate) fn waiting(&self) -> usize {
+        match self {
+            Incoming::Http1(body) => body.waiting(),
+            Incoming::Http2(_) => 0,
+        }
+    }
+
     /// The next piece; `None` at the end.
     pub(crate) fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Unfinished>>> {
         let body = match self {

@@ -28,14 +28,14 @@ pub(crate) struct Admitted {
 }
 
 /// Waits for room where there is none.
-pub(crate) async fn admit(request: Placed, record: &mut Record) -> Result<Admitted, Failure> {
+pub(crate) async fn admit(request: Placed, record: &mut Record) -> Result<Box<Admitted>, Failure> {
     match request {
         Placed::At(admitted) => Ok(admitted),
         Placed::Before(unplaced) => Box::pin(wait(*unplaced, record)).await,
     }
 }
 
-async fn wait(mut request: Unplaced, record: &mut Record) -> Result<Admitted, Failure> {
+async fn wait(mut request: Unplaced, record: &mut Record) -> Result<Box<Admitted>, Failure> {
     record.stage = ClientStage::Queue;
     let begun = record.worker.now();
     let (limit, deadline) = limit(record.rules.limits.queue.timeout, begun, record);

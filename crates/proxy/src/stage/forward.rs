@@ -37,29 +37,32 @@ pub(crate) struct Forwarded {
     /// What it asks for.
     pub(crate) route: Route,
     /// The answer's head, and its body as far as it has come.
-    pub(crate) held: Held,
+    pub(crate) held: Box<Held>,
     /// Counts the request on its instance.
     pub(crate) placement: Placement,
 }
 
 /// Sends the request until an instance answers, or nothing more may be tried.
-pub(crate) async fn forward(request: Admitted, record: &mut Record) -> Result<Forwarded, Failure> {
-    let Admitted { route, outgoing, wish, mut placement } = request;
-    let mut suspicion = Suspicion::of(&outgoing, record)?;
-    let mut attempts = Attempts { wish: &wish, tried: Vec::new(), resent: false };
+pub(crate) async fn forward(mut request: Box<Admitted>, record: &mut Record) -> Result<Forwarded, Failure> {
+    let Admitted { outgoing, wish, placement, .. } = &mut *request;
+    let mut suspicion = Suspicion::of(outgoing, record)?;
+    let mut attempts = Attempts { wish, tried: Vec::new(), resent: false };
     loop {
-        let outcome = Attempt { outgoing: &outgoing, placement: &placement, record: &mut *record }.run().await;
-        observe(&placement, &outcome, record);
-        suspicion.note(&placement, &outcome, record);
+        let outcome = Attempt { outgoing, placement, record: &mut *record }.run().await;
+        observe(placement, &outcome, record);
+        suspicion.note(placement, &outcome, record);
         let next = match &outcome {
             Ok(held) if !held.may_be_resent() => None,
             Err(miss) if miss.kind.ends_the_request() || (miss.sent && suspicion.is_strong(record)) => None,
-            Err(Miss { kind: MissKind::Connect(_), sent: false }) => attempts.next(&placement, record),
-            Ok(_) | Err(_) => attempts.resend(&placement, record),
+            Err(Miss { kind: MissKind::Connect(_), sent: false }) => attempts.next(placement, record),
+            Ok(_) | Err(_) => attempts.resend(placement, record),
         };
         match (next, outcome) {
-            (Some(next), _) => placement = next,
-            (None, Ok(held)) => return Ok(Forwarded { route, held, placement }),
+            (Some(next), _) => *placement = next,
+            (None, Ok(held)) => {
+                let Admitted { route, placement, .. } = *request;
+                return Ok(Forwarded { route, held, placement });
+            }
             (None, Err(miss)) => return Err(miss.failure(record)),
         }
     }
@@ -110,7 +113,7 @@ impl Attempts<'_> {
 }
 
 /// Tells fleet and metrics what the attempt says about the instance.
-fn observe(placement: &Placement, outcome: &Result<Held, Miss>, record: &Record) {
+fn observe(placement: &Placement, outcome: &Result<Box<Held>, Miss>, record: &Record) {
     let now = match outcome {
         Ok(held) => held.heard,
         Err(_) => record.worker.now(),

@@ -51,8 +51,8 @@ fn patience(record: &Record) -> Duration {
 }
 
 /// The body of an error, as far as it is told.
-async fn text(held: Held) -> Result<Vec<u8>, BodyError> {
-    let Held { pieces, body, .. } = held;
+async fn text(held: Box<Held>) -> Result<Vec<u8>, BodyError> {
+    let Held { pieces, body, .. } = *held;
     let mut text: Vec<u8> = pieces.into_iter().flatten().collect();
     if let Some(mut body) = body {
         while text.len() < LONGEST_ERROR

@@ -53,13 +53,9 @@ pub(crate) struct Wish {
 
 /// A request that has its place, or may wait for one.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every request has its place; a box would cost each an allocation"
-)]
 pub(crate) enum Placed {
     /// It has its place.
-    At(Admitted),
+    At(Box<Admitted>),
     /// Every instance that could serve it is full.
     Before(Box<Unplaced>),
 }
@@ -212,7 +208,7 @@ impl Unplaced {
     }
 
     /// The request at the place that it has now, and a copy of it on its way to the shadow variant.
-    pub(crate) fn at(self, placement: Placement, now: Time, record: &mut Record) -> Admitted {
+    pub(crate) fn at(self, placement: Placement, now: Time, record: &mut Record) -> Box<Admitted> {
         let Unplaced { mut request, wish, adapter } = self;
         let copy = shadow::wish(&mut request, record);
         let (route, outgoing) = outgoing(request, adapter.as_deref(), record);
@@ -220,7 +216,8 @@ impl Unplaced {
             shadow::send(copy, &route, &outgoing, record);
         }
         record.place(placement.decision.clone(), Arc::clone(&placement.instance), now);
-        Admitted { route, outgoing, wish, placement }
+        // Handed on from stage to stage, and back to whoever waits for it.
+        Box::new(Admitted { route, outgoing, wish, placement })
     }
 }
 

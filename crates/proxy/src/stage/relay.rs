@@ -65,7 +65,7 @@ pub(crate) fn relay(answer: Forwarded, mut record: Box<Record>) -> Response<Box<
     let status = held.status();
     record.status = Some(status.as_u16());
     record.stage = ClientStage::Response;
-    let Held { mut headers, mut pieces, body, watch, heard, .. } = held;
+    let Held { mut headers, mut pieces, body, watch, heard, .. } = *held;
     let mut own_usage = (record.usage_is_ours && matches!(watch, Watch::Events(_))).then(OwnUsage::default);
     if let Some(own_usage) = &mut own_usage {
         headers.remove(CONTENT_LENGTH);

@@ -56,11 +56,11 @@ pub(super) fn send(wish: Wish, route: &Route, outgoing: &Outgoing, record: &Reco
     metrics.shadow_copy(ShadowCopy::Sent);
     let mut copy = record.of_copy(&wish.variant);
     copy.place(placement.decision.clone(), Arc::clone(&placement.instance), now);
-    let admitted = Admitted { route: route.clone(), outgoing: outgoing.clone(), wish, placement };
+    let admitted = Box::new(Admitted { route: route.clone(), outgoing: outgoing.clone(), wish, placement });
     tokio::task::spawn_local(serve(admitted, copy, permit));
 }
 
-async fn serve(request: Admitted, mut record: Box<Record>, _permit: OwnedSemaphorePermit) {
+async fn serve(request: Box<Admitted>, mut record: Box<Record>, _permit: OwnedSemaphorePermit) {
     let worker = Rc::clone(&record.worker);
     match forward(request, &mut record).await {
         Ok(answer) => {

@@ -4,12 +4,13 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, Request, Uri, Version};
 use httparse::{ParserConfig, Status};
 
+use super::socket::READ_SIZE;
 use crate::rescue::MOST_HEADERS;
 use crate::upstream::Framing;
 
@@ -24,6 +25,8 @@ pub(super) struct RequestHead {
     /// Method, target, version and headers. A length beside a transfer coding is left out, as RFC 9112, section 6.3, has
     /// it.
     pub(super) parts: Box<Parts>,
+    /// How many bytes it is long.
+    pub(super) length: usize,
     /// Where the body ends.
     pub(super) framing: Framing,
     /// Whether the client would send a further request on the connection. Not after a body in chunks: had it told a
@@ -72,15 +75,15 @@ impl RequestHead {
         let target = place(target.as_bytes());
         let places: Vec<Place> =
             parsed.headers.iter().map(|line| (place(line.name.as_bytes()), place(line.value))).collect();
-        let bytes = read.split_to(length).freeze();
+        let bytes = take_bytes(read, length);
         let uri = Uri::from_maybe_shared(bytes.slice(target)).map_err(|_| NoRequest::Malformed)?;
         let mut parts = Request::new(()).into_parts().0;
         (parts.method, parts.uri, parts.version) = (method, uri, version);
         parts.headers = headers(&bytes, &places)?;
-        RequestHead::of(parts).map(Some)
+        RequestHead::of(parts, length).map(Some)
     }
 
-    fn of(mut parts: Parts) -> Result<RequestHead, NoRequest> {
+    fn of(mut parts: Parts, bytes: usize) -> Result<RequestHead, NoRequest> {
         let is_11 = parts.version == Version::HTTP_11;
         let headers = &mut parts.headers;
         let is_chunked = match headers.get_all(TRANSFER_ENCODING).iter().next_back() {
@@ -100,8 +103,19 @@ impl RequestHead {
         let expected = headers.get_all(EXPECT).iter().next_back();
         let waits_to_continue =
             is_11 && expected.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-        Ok(RequestHead { parts: Box::new(parts), framing, keeps_alive, waits_to_continue })
+        Ok(RequestHead { parts: Box::new(parts), length: bytes, framing, keeps_alive, waits_to_continue })
     }
+}
+
+/// The head's bytes, which are kept as long as anything is known of the request: those of a long one are copied, since
+/// they would keep its body too.
+fn take_bytes(read: &mut BytesMut, length: usize) -> Bytes {
+    if read.capacity() <= READ_SIZE {
+        return read.split_to(length).freeze();
+    }
+    let bytes = Bytes::copy_from_slice(&read[..length]);
+    read.advance(length);
+    bytes
 }
 
 /// Whether a head that was not whole when `before` bytes of it had come may be so now: it is parsed again only then, so

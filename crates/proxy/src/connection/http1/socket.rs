@@ -12,14 +12,18 @@ use isotherm_tls::Stream;
 use tokio::io::{AsyncReadExt, AsyncWrite, Interest};
 
 use crate::connection::incoming::Unfinished;
-use crate::upstream::{Framing, Piece};
+use crate::upstream::{BrokenFraming, Framing, Piece};
 
 /// Room that is made for reading: most heads fit, with a short body.
-const READ_SIZE: usize = 8 * 1024;
-/// Less room than this is worth making more.
+pub(super) const READ_SIZE: usize = 8 * 1024;
+/// Less room than this is worth making more. So much is left, too, behind what is expected: a read that fills all of it
+/// would have to be followed by one that finds nothing.
 const LEAST_ROOM: usize = 2 * 1024;
-/// The most room that is made at once for a body whose length is known.
-const MOST_ROOM: u64 = 64 * 1024;
+/// The most room that is made for a body whose length is known, or a request as long as the last one, of which nothing has
+/// come.
+const MOST_ROOM: usize = 64 * 1024;
+/// How many times as much as has come of a body is made room for at once.
+const GROWTH: usize = 8;
 /// What a client is told that waits before it sends a body (RFC 9110, section 10.1.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -35,8 +39,8 @@ pub(super) struct Socket {
     to_tell: Cell<usize>,
     /// Whether whoever reads the body waits for the socket, so that the client's leaving wakes it.
     reading: Cell<bool>,
-    /// Whether more room was made than a connection keeps that waits for a request.
-    is_large: Cell<bool>,
+    /// The room in which the last request would have come by one read.
+    room: Cell<usize>,
 }
 
 /// The body of the present request.
@@ -51,15 +55,21 @@ impl Socket {
             framing: Cell::new(Framing::EMPTY),
             to_tell: Cell::new(0),
             reading: Cell::new(false),
-            is_large: Cell::new(false),
+            room: Cell::new(READ_SIZE),
         }
     }
 
-    /// A body of this framing follows.
-    pub(super) fn expect_body(&self, framing: Framing, waits_to_continue: bool) {
+    /// A head of this length was taken, and a body of this framing follows.
+    pub(super) fn expect_body(&self, head: usize, framing: Framing, waits_to_continue: bool) {
+        let body = framing.remaining().unwrap_or(0);
+        let whole = usize::try_from(body).unwrap_or(MOST_ROOM).saturating_add(head + LEAST_ROOM);
+        self.room.set(whole.clamp(READ_SIZE, MOST_ROOM));
         self.framing.set(framing);
         self.to_tell.set(if waits_to_continue && !framing.has_ended() { CONTINUE.len() } else { 0 });
         self.reading.set(false);
+        if framing.has_ended() {
+            self.give_up_room();
+        }
     }
 
     /// Lends what was read.
@@ -67,27 +77,35 @@ impl Socket {
         use_it(&mut self.read.borrow_mut())
     }
 
-    /// Reads more; 0 at the connection's end.
-    pub(super) fn poll_read(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut read = self.read.borrow_mut();
-        if read.capacity() - read.len() < LEAST_ROOM {
-            read.reserve(READ_SIZE);
-        }
-        self.poll_read_into(context, &mut read)
+    /// Reads more of a request; 0 at the connection's end.
+    pub(super) fn poll_request(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        // A request as long as the last one comes by one read.
+        self.poll_read(context, self.room.get())
     }
 
-    /// The room for large bodies is given up while nothing is to be read.
-    pub(super) fn give_up_room(&self) {
-        let mut read = self.read.borrow_mut();
-        if read.is_empty() && self.is_large.take() {
-            *read = BytesMut::new();
+    /// Reads, and makes so much room where there is nothing yet or none left; 0 at the connection's end.
+    fn poll_read(&self, context: &mut Context<'_>, room: usize) -> Poll<io::Result<usize>> {
+        if let Stream::Plain(tcp) = &*self.stream.borrow() {
+            // No room is made before something is there.
+            ready!(tcp.poll_read_ready(context))?;
         }
-    }
-
-    fn poll_read_into(&self, context: &mut Context<'_>, read: &mut BytesMut) -> Poll<io::Result<usize>> {
+        let mut read = self.read.borrow_mut();
+        let left = read.capacity() - read.len();
+        if left < LEAST_ROOM || read.is_empty() && left < room {
+            read.reserve(room.max(READ_SIZE));
+        }
         let mut stream = self.stream.borrow_mut();
         // Reading into a buffer's spare room needs no memory of its own between two polls.
-        pin!(stream.read_buf(read)).poll(context)
+        pin!(stream.read_buf(&mut *read)).poll(context)
+    }
+
+    /// Room for more than a short request is given up once that has come, and by whoever waits for the next one; what is
+    /// still held of the request keeps it for no longer than itself.
+    pub(super) fn give_up_room(&self) {
+        let mut read = self.read.borrow_mut();
+        if read.is_empty() && (self.room.get() > READ_SIZE || read.capacity() > READ_SIZE) {
+            *read = BytesMut::new();
+        }
     }
 
     /// Writes some of the slices' bytes, behind what the client is still to be told first.
@@ -136,7 +154,7 @@ impl Socket {
             return Poll::Pending;
         }
         if self.framing.get().has_ended() && self.read.borrow().is_empty() {
-            match ready!(self.poll_read(context)) {
+            match ready!(self.poll_read(context, LEAST_ROOM)) {
                 Ok(0) | Err(_) => return Poll::Ready(Some(())),
                 Ok(_) => {}
             }
@@ -171,43 +189,39 @@ impl Socket {
         if self.to_tell.get() > 0 && ready!(self.poll_tell(context)).is_err() {
             return left;
         }
-        let mut framing = self.framing.get();
-        let mut read = self.read.borrow_mut();
         loop {
             // A body of known length is read on while it comes, so that it stands in one piece.
-            let missing = framing.remaining().map_or(0, |length| length.saturating_sub(read.len() as u64));
-            if missing == 0 || framing == Framing::CHUNKED {
-                let taken = framing.take(&mut read);
-                self.framing.set(framing);
-                match taken {
+            let (framing, read) = (self.framing.get(), self.read.borrow().len());
+            let missing = framing.remaining().map_or(0, |length| length.saturating_sub(read as u64));
+            if missing == 0 {
+                match self.take_body() {
                     Ok(Piece::Data(piece)) => return Poll::Ready(Some(Ok(piece))),
                     Ok(Piece::End) => return Poll::Ready(None),
                     Ok(Piece::NotYet) => {}
                     Err(_) => return Poll::Ready(Some(Err(Unfinished::Broken))),
                 }
             }
-            let room = (missing.min(MOST_ROOM) as usize).max(LEAST_ROOM);
-            if read.capacity() - read.len() < room {
-                self.is_large.set(room > READ_SIZE);
-                read.reserve(room.max(READ_SIZE));
-            }
-            match self.poll_read_into(context, &mut read) {
+            let room = usize::try_from(missing).map_or(usize::MAX, |missing| missing.saturating_add(LEAST_ROOM));
+            match self.poll_read(context, room.min(MOST_ROOM.max(read * GROWTH))) {
                 Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(_) => return left,
-                Poll::Pending if missing > 0 && !read.is_empty() => {
-                    let taken = framing.take(&mut read);
-                    self.framing.set(framing);
-                    if let Ok(Piece::Data(piece)) = taken {
-                        return Poll::Ready(Some(Ok(piece)));
-                    }
-                    return Poll::Pending;
-                }
                 Poll::Pending => {
                     self.reading.set(true);
                     return Poll::Pending;
                 }
             }
         }
+    }
+
+    /// Takes what there is of the body.
+    fn take_body(&self) -> Result<Piece, BrokenFraming> {
+        let mut framing = self.framing.get();
+        let taken = framing.take(&mut self.read.borrow_mut());
+        self.framing.set(framing);
+        if framing.has_ended() {
+            self.give_up_room();
+        }
+        taken
     }
 }
 
@@ -217,9 +231,108 @@ impl RequestBody {
         self.0.framing.get().remaining()
     }
 
-    /// The next piece; `None` at the end.
+    /// How many bytes of it have come that wait for the rest, to be one piece with it.
+    pub(crate) fn waiting(&self) -> usize {
+        self.length().map_or(0, |_| self.0.read.borrow().len())
+    }
+
+    /// The next piece, which is all of a body whose head has told its length; `None` at the end.
     pub(crate) fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Unfinished>>> {
         self.0.reading.set(false);
         self.0.poll_body(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncWriteExt, ReadBuf};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    async fn pair() -> (TcpStream, Socket) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        (client, Socket::new(Stream::Plain(stream), BytesMut::new()))
+    }
+
+    /// Sends a request and waits until all of it can be read.
+    async fn send(client: &mut TcpStream, socket: &Socket, request: &[u8]) {
+        client.write_all(request).await.unwrap();
+        let mut seen = vec![0; request.len()];
+        let mut peek = async || {
+            let mut seen = ReadBuf::new(&mut seen);
+            poll_fn(|context| socket.stream.borrow().tcp().poll_peek(context, &mut seen)).await.unwrap()
+        };
+        while peek().await < request.len() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Reads once and takes a head of 8 bytes; how many bytes the read brought.
+    async fn read_head(socket: &Socket, body: usize) -> usize {
+        let read = poll_fn(|context| socket.poll_request(context)).await.unwrap();
+        socket.with_read(|read| drop(read.split_to(8)));
+        socket.expect_body(8, Framing::Length(body as u64), false);
+        read
+    }
+
+    async fn read_body(socket: &Rc<Socket>) -> usize {
+        let mut body = RequestBody(Rc::clone(socket));
+        let mut length = 0;
+        while let Some(piece) = poll_fn(|context| body.poll_piece(context)).await {
+            length += piece.unwrap().len();
+        }
+        length
+    }
+
+    fn room(socket: &Socket) -> usize {
+        socket.with_read(|read| read.capacity())
+    }
+
+    #[tokio::test]
+    async fn a_request_as_long_as_the_last_one_comes_by_one_read_and_leaves_no_room_behind() {
+        let (mut client, socket) = pair().await;
+        let socket = Rc::new(socket);
+        let request = vec![b'x'; 32 << 10];
+        for expected in [READ_SIZE, request.len(), request.len()] {
+            send(&mut client, &socket, &request).await;
+            assert_eq!(read_head(&socket, request.len() - 8).await, expected);
+            assert_eq!(read_body(&socket).await, request.len() - 8);
+            assert_eq!(room(&socket), 0);
+        }
+        // No room is made before there is something to read, nor after a shorter request for more than that.
+        let pending = poll_fn(|context| Poll::Ready(socket.poll_request(context).is_pending())).await;
+        assert!(pending && room(&socket) == 0);
+        send(&mut client, &socket, &request[..100]).await;
+        assert_eq!(read_head(&socket, 92).await, 100);
+        assert_eq!(read_body(&socket).await, 92);
+        send(&mut client, &socket, &request[..100]).await;
+        assert_eq!(read_head(&socket, 92).await, 100);
+        assert!(room(&socket) <= READ_SIZE, "{}", room(&socket));
+    }
+
+    #[tokio::test]
+    async fn room_grows_with_what_has_come_however_long_a_body_is_said_to_be() {
+        let (mut client, socket) = pair().await;
+        let socket = Rc::new(socket);
+        send(&mut client, &socket, &[b'x'; 8]).await;
+        assert_eq!(read_head(&socket, usize::MAX).await, 8);
+        let mut body = RequestBody(Rc::clone(&socket));
+        let mut sent = 0;
+        for length in [1, READ_SIZE, MOST_ROOM, 16 * MOST_ROOM] {
+            sent += length;
+            let reading = poll_fn(|context| {
+                assert!(body.poll_piece(context).is_pending());
+                if body.waiting() == sent { Poll::Ready(()) } else { Poll::Pending }
+            });
+            let request = vec![b'x'; length];
+            let (written, ()) = tokio::join!(client.write_all(&request), reading);
+            written.unwrap();
+            assert!(room(&socket) <= MOST_ROOM + 10 * sent, "{} for {sent}", room(&socket));
+        }
     }
 }

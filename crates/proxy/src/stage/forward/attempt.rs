@@ -97,7 +97,7 @@ impl Miss {
 
 impl Attempt<'_> {
     /// Makes the attempt.
-    pub(super) async fn run(mut self) -> Result<Held, Miss> {
+    pub(super) async fn run(mut self) -> Result<Box<Held>, Miss> {
         let head = self.outgoing.head(&self.placement.instance);
         let now = self.record.worker.now();
         let tls = self.placement.instance.tls();
@@ -110,12 +110,13 @@ impl Attempt<'_> {
                 Err(Broke::Otherwise(kind)) => return Err(Miss { kind, sent: true }),
                 Ok(held) => return Ok(held),
             }
-            return self.try_fresh(tls.as_deref(), &head, true).await;
+            return Box::pin(self.try_fresh(tls.as_deref(), &head, true)).await;
         }
-        self.try_fresh(tls.as_deref(), &head, false).await
+        // Few requests open a connection; boxed, that takes no room of the others.
+        Box::pin(self.try_fresh(tls.as_deref(), &head, false)).await
     }
 
-    async fn try_fresh(&mut self, tls: Option<&InstanceTls>, head: &[u8], sent: bool) -> Result<Held, Miss> {
+    async fn try_fresh(&mut self, tls: Option<&InstanceTls>, head: &[u8], sent: bool) -> Result<Box<Held>, Miss> {
         let address = self.placement.instance.address();
         let limit = self.limit(self.record.rules.timeouts.connect, self.record.worker.now());
         let stream = connect(address, tls, limit.length).await;
@@ -131,7 +132,13 @@ impl Attempt<'_> {
     }
 
     /// Sends the request over a connection and waits for the first byte of the answer's body.
-    async fn try_on(&mut self, mut connection: Connection, home: Home, head: &[u8], now: Time) -> Result<Held, Broke> {
+    async fn try_on(
+        &mut self,
+        mut connection: Connection,
+        home: Home,
+        head: &[u8],
+        now: Time,
+    ) -> Result<Box<Held>, Broke> {
         let reused = connection.is_reused();
         let limit = self.limit(self.record.rules.timeouts.first_byte, now);
         let (outgoing, placement) = (self.outgoing, self.placement);

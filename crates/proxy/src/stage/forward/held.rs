@@ -41,7 +41,7 @@ impl Held {
         headers: HeaderMap,
         mut body: ResponseBody,
         instance: &Instance,
-    ) -> Result<Held, BodyError> {
+    ) -> Result<Box<Held>, BodyError> {
         let mut watch = Watch::of(&headers);
         let (mut pieces, mut length) = (VecDeque::new(), 0);
         let mut heard = body.heard();
@@ -59,7 +59,8 @@ impl Held {
         if body.has_ended() {
             watch.end();
         }
-        let mut held = Held { status, headers, pieces, body: Some(body), watch, heard };
+        // Handed on by many.
+        let mut held = Box::new(Held { status, headers, pieces, body: Some(body), watch, heard });
         if status.is_success() {
             held.turn_error_event_into_answer();
         }

@@ -29,7 +29,7 @@ impl<'o> Suspicion<'o> {
     }
 
     /// Notes what came of an attempt.
-    pub(super) fn note(&mut self, placement: &Placement, outcome: &Result<Held, Miss>, record: &Record) {
+    pub(super) fn note(&mut self, placement: &Placement, outcome: &Result<Box<Held>, Miss>, record: &Record) {
         let suspects = record.worker.fleet.suspects();
         match (outcome, self.hash) {
             (Ok(_), Some(hash)) => suspects.acquit(hash),
