@@ -12,7 +12,7 @@ mod process;
 mod targets;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
@@ -21,6 +21,9 @@ use figures::Results;
 use peers::Subject;
 use plan::Plan;
 use process::Engines;
+
+/// How long all are left alone before their memory is noted.
+const SETTLE: Duration = Duration::from_secs(10);
 
 const HELP: &str = "\
 Measures what the router costs: direct, Isotherm, nginx, HAProxy, vllm-router, sglang-router and smg in one interleaved
@@ -126,6 +129,8 @@ fn interleaved(
             );
         }
     }
+    println!("{:4.0} s: waiting for what each gives back of its memory", started.elapsed().as_secs_f64());
+    std::thread::sleep(SETTLE);
     results.note_memory(subjects);
     Ok(results)
 }

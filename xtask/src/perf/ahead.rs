@@ -36,7 +36,7 @@ pub(crate) fn table(results: &Results, plan: &Plan) -> Option<Table> {
         row.push(if is_ahead { "ahead" } else { "NOT ahead" }.to_owned());
         table.row(row);
     }
-    let after = |index: usize| results.names[index].memory_mib.map_or(f64::NAN, |(_, after)| after);
+    let after = |index: usize| results.names[index].memory.map_or(f64::NAN, |memory| memory.after);
     let memory = Beside { own: after(own), others: routers.iter().map(|&router| (router, after(router))).collect() };
     let mut row = vec!["memory after all of it, MiB".to_owned()];
     row.extend(memory.cells(results, Beside::lowest));
@@ -95,7 +95,7 @@ impl Beside {
 mod tests {
     use super::table;
     use crate::arguments::Arguments;
-    use crate::perf::figures::{Named, Results};
+    use crate::perf::figures::{Memory, Named, Results};
     use crate::perf::measure::Sample;
     use crate::perf::plan::Plan;
 
@@ -105,7 +105,7 @@ mod tests {
         let mut results = Results::new(&[]);
         results.names.extend(["isotherm", "smg", "vllm-router"].map(|name| Named {
             name: name.to_owned(),
-            memory_mib: Some((1.0, if name == "isotherm" { 20.0 } else { 100.0 })),
+            memory: Some(Memory { after: if name == "isotherm" { 20.0 } else { 100.0 }, ..Memory::default() }),
             ..Named::default()
         }));
         for &case in &plan.cases {

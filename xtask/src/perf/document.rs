@@ -7,7 +7,7 @@ use std::path::Path;
 use isotherm_report::{Align, Table};
 use serde_json::{Value, json};
 
-use super::figures::{Figures, Named, Results};
+use super::figures::{Figures, Memory, Named, Results};
 use super::peers::Skipped;
 use super::plan::{Case, LONG_SECONDS, Plan};
 use super::{ahead, chart, targets};
@@ -24,7 +24,8 @@ generator and routers are processes of their own and share the machine's cores, 
 three together; the last two columns tell how much of it engines and load generator took. \"Added\" is the time to the
 first byte of the body less that of the direct way in the same round. CPU time is that of the router's processes, as the
 kernel counts it; requests a second and core is what one core would serve if it did nothing else. Prompts are 16 texts
-with a question each that no other has. A dash stands where no request ended whole within the time that counts: all
+with a question each that no other has. Memory is what is resident before the first request, at most, and ten seconds
+after the last answer. A dash stands where no request ended whole within the time that counts: all
 failed, as the remark says, or so many long ones at once take longer than a measurement.
 ";
 
@@ -102,13 +103,13 @@ fn is_busy(load_average: &str) -> bool {
 }
 
 fn names(names: &[Named]) -> Table {
-    let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Right, Align::Left]);
-    table.row(["", "version", "MiB idle", "MiB after", "set up"]);
+    let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Left]);
+    table.row(["", "version", "MiB idle", "at most", "after", "set up"]);
     for named in names {
-        let (idle, after) = named
-            .memory_mib
-            .map_or_else(Default::default, |(idle, after)| (format!("{idle:.0}"), format!("{after:.0}")));
-        table.row([named.name.clone(), named.version.clone(), idle, after, named.tuning.clone()]);
+        let [idle, peak, after] = named.memory.map_or_else(Default::default, |Memory { idle, peak, after }| {
+            [idle, peak, after].map(|mebibytes| format!("{mebibytes:.0}"))
+        });
+        table.row([named.name.clone(), named.version.clone(), idle, peak, after, named.tuning.clone()]);
     }
     table
 }
@@ -194,9 +195,16 @@ fn as_json(page: &Page, date: &str) -> Value {
         })
     });
     let subjects = results.names.iter().skip(1).map(|named| {
-        let (idle, after) = named.memory_mib.unwrap_or_default();
+        let Memory { idle, peak, after } = named.memory.unwrap_or_default();
         let Named { name, version, tuning, .. } = named;
-        json!({"name": name, "version": version, "set_up": tuning, "mib_idle": round(idle), "mib_after": round(after)})
+        json!({
+            "name": name,
+            "version": version,
+            "set_up": tuning,
+            "mib_idle": round(idle),
+            "mib_peak": round(peak),
+            "mib_after": round(after),
+        })
     });
     json!({
         "date": date,

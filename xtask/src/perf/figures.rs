@@ -18,8 +18,19 @@ pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) tuning: String,
-    /// MiB before the first request and after the last.
-    pub(crate) memory_mib: Option<(f64, f64)>,
+    /// `None` where no process of its own is in the way.
+    pub(crate) memory: Option<Memory>,
+}
+
+/// Resident memory in MiB.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Memory {
+    /// Before the first request.
+    pub(crate) idle: f64,
+    /// The most that there was at any time.
+    pub(crate) peak: f64,
+    /// Some seconds after the last answer.
+    pub(crate) after: f64,
 }
 
 /// Medians of the rounds. Times in microseconds.
@@ -41,7 +52,7 @@ impl Results {
             name: subject.name.to_owned(),
             version: subject.version.clone(),
             tuning: subject.tuning.to_owned(),
-            memory_mib: Some((subject.process.memory_mib(), f64::NAN)),
+            memory: Some(Memory { idle: subject.process.memory_mib(), peak: f64::NAN, after: f64::NAN }),
         });
         Results { names: std::iter::once(direct).chain(names).collect(), samples: Vec::new() }
     }
@@ -54,8 +65,8 @@ impl Results {
     /// Notes what the subjects have come to take.
     pub(crate) fn note_memory(&mut self, subjects: &[Subject]) {
         for (named, subject) in self.names.iter_mut().skip(1).zip(subjects) {
-            if let Some((_, after)) = &mut named.memory_mib {
-                *after = subject.process.memory_mib();
+            if let Some(memory) = &mut named.memory {
+                (memory.peak, memory.after) = (subject.process.peak_mib(), subject.process.memory_mib());
             }
         }
     }

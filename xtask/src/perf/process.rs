@@ -58,9 +58,18 @@ impl Process {
 
     /// Resident memory in MiB; what processes share counts once.
     pub(crate) fn memory_mib(&self) -> f64 {
+        self.sum_mib("smaps_rollup", "Pss:")
+    }
+
+    /// The most resident memory so far, in MiB; what processes share counts for each.
+    pub(crate) fn peak_mib(&self) -> f64 {
+        self.sum_mib("status", "VmHWM:")
+    }
+
+    fn sum_mib(&self, file: &str, name: &str) -> f64 {
         let kib = |process: u32| {
-            let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
-            let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+            let text = fs::read_to_string(format!("/proc/{process}/{file}")).ok()?;
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
             line.split_whitespace().next()?.parse::<f64>().ok()
         };
         self.family().into_iter().filter_map(kib).sum::<f64>() / 1024.0
@@ -145,6 +154,7 @@ mod tests {
         assert_eq!(lines, ["ready"]);
         assert_eq!(process.family().len(), 2);
         assert!(process.cpu_seconds() > 0.0 && process.memory_mib() > 0.0);
+        assert!(process.peak_mib() >= process.memory_mib());
         for child in process.family().into_iter().skip(1) {
             Command::new("kill").arg(child.to_string()).status().unwrap();
         }
