@@ -80,6 +80,8 @@ fn a_saturated_variant_spills_to_the_least_outstanding_where_told_so() {
     let mut state = variant(prefix_aware(1, SpillRule::LeastOutstanding), 3);
     let saturated: Vec<_> = (0..12).map(|_| choose(&mut state, &keyed(42))).skip(3).collect();
     assert!(saturated.iter().all(|choice| choice.decision.reason == Reason::Saturated));
+    let chosen: Vec<usize> = saturated.iter().map(|choice| choice.instance).collect();
+    assert_eq!(chosen, [0, 1, 2].repeat(3), "the first of those that have the least");
     let counts: Vec<u32> = state.instances(NOW).map(|view| view.in_flight).collect();
     assert_eq!(counts, [4; 3]);
 }
