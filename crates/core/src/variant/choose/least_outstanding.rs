@@ -7,13 +7,9 @@ use crate::{Reason, Time};
 /// Among equals, whose turn was the longest ago is next. So turns are fair among any of the instances: those that serve
 /// one model lose none to those of another.
 pub(super) fn pick<T>(open: &Open<'_, T>) -> Option<Pick> {
-    let mut least: Option<(Candidate, f64, u64)> = None;
-    for (candidate, instance) in open.iter() {
-        let (load, turn) = (load_for_weight(instance, open.now), instance.turn);
-        if least.is_none_or(|(_, fewest, longest)| load.total_cmp(&fewest).then(turn.cmp(&longest)).is_lt()) {
-            least = Some((candidate, load, turn));
-        }
-    }
+    let loads =
+        open.iter().map(|(candidate, instance)| (candidate, load_for_weight(instance, open.now), instance.turn));
+    let least = loads.min_by(|(_, load, turn), (_, fewest, longest)| load.total_cmp(fewest).then(turn.cmp(longest)));
     least.map(|(candidate, ..)| Pick::new(candidate, Reason::LeastOutstanding))
 }
 
@@ -22,14 +18,8 @@ pub(super) fn least<'a, T: 'a>(
     candidates: impl Iterator<Item = (Candidate, &'a Instance<T>)>,
     now: Time,
 ) -> Option<Candidate> {
-    let mut least: Option<(Candidate, f64)> = None;
-    for (candidate, instance) in candidates {
-        let load = load_for_weight(instance, now);
-        if least.is_none_or(|(_, fewest)| load < fewest) {
-            least = Some((candidate, load));
-        }
-    }
-    least.map(|(candidate, _)| candidate)
+    let loads = candidates.map(|(candidate, instance)| (candidate, load_for_weight(instance, now)));
+    loads.min_by(|(_, load), (_, fewest)| load.total_cmp(fewest)).map(|(candidate, _)| candidate)
 }
 
 fn load_for_weight<T>(instance: &Instance<T>, now: Time) -> f64 {
