@@ -28,7 +28,11 @@ Options:
   --minutes N   how long each target runs [default: 10]
   --json        the table as JSON, on standard output; all else goes to standard error
   --list        the targets
-  -h, --help    this text";
+  -h, --help    this text
+
+Examples:
+  cargo xtask fuzz                               all of them, some 100 minutes
+  cargo xtask fuzz --minutes 1 describe trace    two of them, a minute each";
 
 const TARGETS: &str = "fuzz/fuzz_targets";
 /// What builds libFuzzer, by the names that its build looks for.
